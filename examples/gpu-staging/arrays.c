@@ -47,7 +47,6 @@ static int run(struct fl_gpu_pool *pool, CUstream stream)
         size_t rows = 64 + next(64);
         for (int i = 0; i < ARRAYS && rc == 0; i++) {
             if (array[i] == 0) {
-                fl_gpu_tag(i % 2 == 0 ? "weights" : "activations");
                 rc = fl_gpu_pool_alloc(pool, shape(i, i % 2 == 0 ? 64 : rows), stream, &array[i]);
             }
         }

@@ -188,10 +188,6 @@ FL_API int fl_gpu_pool_step(struct fl_gpu_pool *pool);
  * The step begins with this call, the next with fl_gpu_pool_step. -EBUSY: something of the plan
  * before is allocated. */
 FL_API int fl_gpu_pool_plan(struct fl_gpu_pool *pool, const struct fl_gpu_slot *slot, size_t n);
-/* Names what the calling thread allocates from now on, in the table of fl_gpu_trace_csv; NULL:
- * nothing. At most 63 bytes count. */
-FL_API void fl_gpu_tag(const char *name);
-
 struct fl_gpu_pool_stats {
     uint64_t size; /* set by the caller to sizeof(struct fl_gpu_pool_stats) */
     /* The four that MXNet's users asked for. Occupied and free are now, and add up to what is held
@@ -358,10 +354,6 @@ FL_API struct fl_gpu_pool *fl_gpu_torch_pool(int device);
 FL_API void *fl_gpu_cupy_alloc(void *pool, size_t size, int device);
 FL_API void fl_gpu_cupy_free(void *pool, void *address, int device);
 FL_API struct fl_gpu_pool *fl_gpu_cupy_pool(int device); /* as fl_gpu_torch_pool */
-
-/* What is allocated now, a line each by tag: "Attribute Name","Requested Size","Device","Actual
- * Size","Reuse?". */
-FL_API int fl_gpu_trace_csv(const char *path);
 
 #ifdef __cplusplus
 }

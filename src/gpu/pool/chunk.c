@@ -269,7 +269,6 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
         *out = admit(p, s, c, b, len);
         (*out)->by = s->number;
         fl_block_used(p, *out, requested);
-        (*out)->reused = false;
         p->s.served_api_bytes += len;
     } else {
         fl_record_put(p, b);

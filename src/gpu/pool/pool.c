@@ -20,8 +20,6 @@ static struct fl_pool_block *hit(struct fl_gpu_pool *p, struct fl_pool_stream *s
     struct fl_pool_block *b = fl_block_take(p, s, len);
 
     if (b != NULL) {
-        b->tag = fl_gpu_tag_now();
-        b->reused = true;
         fl_block_used(p, b, requested);
         p->s.hits++;
         p->s.served_pool_bytes += len;
@@ -57,7 +55,6 @@ static FL_APART int alloc_slowly(struct fl_gpu_pool *p, size_t size, size_t len,
     if (rc == 0) {
         *out = b->address;
         fl_lock_acquire(&p->lock);
-        b->tag = fl_gpu_tag_now();
         b->in_graph = captures;
         fl_learn_alloc(p, b, s);
         fl_lock_release(&p->lock);

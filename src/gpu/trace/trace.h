@@ -1,36 +1,25 @@
-/* What pools and mirrors count, and what of them the timeline (stats/timeline.h) has; tags. The room's
+/* What pools and mirrors count, and what of them the timeline (stats/timeline.h) has. The room's
  * header.
  *
- * State: the list of tracks and what those that have ended counted, under the list's lock; the tag
- * is the thread's. Order: the list of tracks, an owner's lock (in `each`). */
+ * State: the list of tracks, and what those that have ended counted, under the list's lock, which
+ * comes before an owner's. */
 #ifndef FL_GPU_TRACE_TRACE_H
 #define FL_GPU_TRACE_TRACE_H
 
 #include "gpu/gpu.h"
 
-/* One block that is allocated now. */
-struct fl_gpu_live {
-    size_t requested, actual; /* bytes */
-    uint32_t tag;             /* fl_gpu_tag_now when it was allocated */
-    bool reused;              /* served from the pool, not the driver's API */
-};
-typedef void fl_gpu_live_fn(void *arg, const struct fl_gpu_live *l);
-
 enum fl_gpu_track_kind { FL_GPU_TRACK_POOL, FL_GPU_TRACK_COPIES };
 
-/* A part of each pool, each mirror and each ring of staging
- * buffers. The owner fills the first part, then opens it; it is in the list from open to close. */
+/* A part of each pool, each mirror and each ring of staging buffers. The owner fills the first part, then opens it; it is in the list from open to close. */
 struct fl_gpu_track {
     enum fl_gpu_track_kind kind;
     int device; /* the driver's number */
     enum fl_gpu_target target;
-    /* POOL: calls `fn` for each block that is allocated now. Takes the owner's lock. */
     void *owner;
-    void (*each)(void *owner, fl_gpu_live_fn *fn, void *arg);
     /* POOL: adds its figures. False: with `soon`, its lock is not to be had at once. */
     bool (*add)(void *owner, bool soon, struct fl_stats_gpu *to);
 
-    /* trace.c's. Lock: the list's. */
+    /* Lock: the list's. */
     struct fl_gpu_track *next;
     /* COPIES. Relaxed: statistics. */
     _Atomic uint64_t copies, copied_bytes, stalls, stall_ns;
@@ -41,9 +30,6 @@ struct fl_gpu_track {
 void fl_gpu_track_open(struct fl_gpu_track *t);
 void fl_gpu_track_close(struct fl_gpu_track *t);
 void fl_gpu_tracks_fork_child(void);
-/* stats.c, under the list's lock: what a track counted is kept. */
-void fl_gpu_stats_close(const struct fl_gpu_track *t);
-void fl_gpu_stats_fork_child(void);
 /* The list's lock, and the first track. False, with `soon`: it is not to be had at once. */
 bool fl_gpu_tracks_acquire(bool soon, const struct fl_gpu_track **out);
 void fl_gpu_tracks_release(void);
@@ -71,8 +57,5 @@ static inline void fl_gpu_note_stall(struct fl_gpu_track *t, uint64_t from_ns)
     atomic_fetch_add_explicit(&t->stall_ns, fl_sys.now_ns() - from_ns, memory_order_relaxed);
     fl_gpu_note_call(FL_TIMELINE_GPU_WAIT, from_ns, 1);
 }
-
-/* The calling thread's tag (fl_gpu_tag), as a number that stays its name's for ever; 0: none. */
-uint32_t fl_gpu_tag_now(void);
 
 #endif
