@@ -155,38 +155,38 @@ enum {
     X(REQUIRED, cuEventRecord, "", 2000, (fl_CUevent event, fl_CUstream stream))                   \
     X(REQUIRED, cuEventQuery, "", 2000, (fl_CUevent event))                                        \
     X(REQUIRED, cuEventSynchronize, "", 2000, (fl_CUevent event))                                  \
-    X(OPTIONAL, cuStreamGetId, "", 12000, (fl_CUstream stream, unsigned long long *id))            \
-    X(OPTIONAL, cuStreamGetCtx, "", 9020, (fl_CUstream stream, fl_CUcontext * context))            \
-    X(OPTIONAL, cuThreadExchangeStreamCaptureMode, "", 10010, (fl_CUstreamCaptureMode * mode))     \
-    X(OPTIONAL, cuStreamIsCapturing, "", 10000,                                                    \
+    X(REQUIRED, cuStreamGetId, "", 12000, (fl_CUstream stream, unsigned long long *id))            \
+    X(REQUIRED, cuStreamGetCtx, "", 9020, (fl_CUstream stream, fl_CUcontext * context))            \
+    X(REQUIRED, cuThreadExchangeStreamCaptureMode, "", 10010, (fl_CUstreamCaptureMode * mode))     \
+    X(REQUIRED, cuStreamIsCapturing, "", 10000,                                                    \
       (fl_CUstream stream, fl_CUstreamCaptureStatus * status))                                     \
-    X(OPTIONAL, cuMemPoolCreate, "", 11020,                                                        \
+    X(REQUIRED, cuMemPoolCreate, "", 11020,                                                        \
       (fl_CUmemoryPool * pool, const struct fl_CUmemPoolProps *props))                             \
-    X(OPTIONAL, cuMemPoolDestroy, "", 11020, (fl_CUmemoryPool pool))                               \
-    X(OPTIONAL, cuMemPoolSetAttribute, "", 11020,                                                  \
+    X(REQUIRED, cuMemPoolDestroy, "", 11020, (fl_CUmemoryPool pool))                               \
+    X(REQUIRED, cuMemPoolSetAttribute, "", 11020,                                                  \
       (fl_CUmemoryPool pool, fl_CUmemPool_attribute attribute, void *value))                       \
-    X(OPTIONAL, cuMemPoolGetAttribute, "", 11020,                                                  \
+    X(REQUIRED, cuMemPoolGetAttribute, "", 11020,                                                  \
       (fl_CUmemoryPool pool, fl_CUmemPool_attribute attribute, void *value))                       \
-    X(OPTIONAL, cuMemPoolTrimTo, "", 11020, (fl_CUmemoryPool pool, size_t keep))                   \
-    X(OPTIONAL, cuMemAllocFromPoolAsync, "", 11020,                                                \
+    X(REQUIRED, cuMemPoolTrimTo, "", 11020, (fl_CUmemoryPool pool, size_t keep))                   \
+    X(REQUIRED, cuMemAllocFromPoolAsync, "", 11020,                                                \
       (fl_CUdeviceptr * address, size_t len, fl_CUmemoryPool pool, fl_CUstream stream))            \
-    X(OPTIONAL, cuMemFreeAsync, "", 11020, (fl_CUdeviceptr address, fl_CUstream stream))           \
-    X(OPTIONAL, cuMemGetAllocationGranularity, "", 10020,                                          \
+    X(REQUIRED, cuMemFreeAsync, "", 11020, (fl_CUdeviceptr address, fl_CUstream stream))           \
+    X(REQUIRED, cuMemGetAllocationGranularity, "", 10020,                                          \
       (size_t * granularity, const struct fl_CUmemAllocationProp *prop,                            \
        fl_CUmemAllocationGranularity_flags option))                                                \
-    X(OPTIONAL, cuMemAddressReserve, "", 10020,                                                    \
+    X(REQUIRED, cuMemAddressReserve, "", 10020,                                                    \
       (fl_CUdeviceptr * address, size_t len, size_t align, fl_CUdeviceptr hint,                    \
        unsigned long long flags))                                                                  \
-    X(OPTIONAL, cuMemAddressFree, "", 10020, (fl_CUdeviceptr address, size_t len))                 \
-    X(OPTIONAL, cuMemCreate, "", 10020,                                                            \
+    X(REQUIRED, cuMemAddressFree, "", 10020, (fl_CUdeviceptr address, size_t len))                 \
+    X(REQUIRED, cuMemCreate, "", 10020,                                                            \
       (fl_CUmemGenericAllocationHandle * handle, size_t len,                                       \
        const struct fl_CUmemAllocationProp *prop, unsigned long long flags))                       \
-    X(OPTIONAL, cuMemRelease, "", 10020, (fl_CUmemGenericAllocationHandle handle))                 \
-    X(OPTIONAL, cuMemMap, "", 10020,                                                               \
+    X(REQUIRED, cuMemRelease, "", 10020, (fl_CUmemGenericAllocationHandle handle))                 \
+    X(REQUIRED, cuMemMap, "", 10020,                                                               \
       (fl_CUdeviceptr address, size_t len, size_t offset, fl_CUmemGenericAllocationHandle handle,  \
        unsigned long long flags))                                                                  \
-    X(OPTIONAL, cuMemUnmap, "", 10020, (fl_CUdeviceptr address, size_t len))                       \
-    X(OPTIONAL, cuMemSetAccess, "", 10020,                                                         \
+    X(REQUIRED, cuMemUnmap, "", 10020, (fl_CUdeviceptr address, size_t len))                       \
+    X(REQUIRED, cuMemSetAccess, "", 10020,                                                         \
       (fl_CUdeviceptr address, size_t len, const struct fl_CUmemAccessDesc *desc, size_t count))   \
     X(OPTIONAL, cuMemcpyBatchAsync, "", 12080,                                                     \
       (fl_CUdeviceptr * to, fl_CUdeviceptr * from, size_t * len, size_t count,                     \

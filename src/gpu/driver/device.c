@@ -90,16 +90,8 @@ static int look_at(struct fl_gpu *gpu)
     }
     rc = fl_cuda_status(fl_cuda.cuMemGetInfo(&left, &gpu->total), "cuMemGetInfo", 0);
     gpu->node = node_of(gpu->device);
-    gpu->has_vmm = attribute(gpu->device, FL_CU_DEVICE_ATTRIBUTE_VMM_SUPPORTED) == 1 &&
-                   fl_cuda.cuMemGetAllocationGranularity != NULL &&
-                   fl_cuda.cuMemAddressReserve != NULL && fl_cuda.cuMemAddressFree != NULL &&
-                   fl_cuda.cuMemCreate != NULL && fl_cuda.cuMemRelease != NULL &&
-                   fl_cuda.cuMemMap != NULL && fl_cuda.cuMemUnmap != NULL &&
-                   fl_cuda.cuMemSetAccess != NULL;
-    gpu->has_pools = attribute(gpu->device, FL_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 1 &&
-                     fl_cuda.cuMemPoolCreate != NULL && fl_cuda.cuMemPoolDestroy != NULL &&
-                     fl_cuda.cuMemPoolSetAttribute != NULL && fl_cuda.cuMemPoolTrimTo != NULL &&
-                     fl_cuda.cuMemAllocFromPoolAsync != NULL && fl_cuda.cuMemFreeAsync != NULL;
+    gpu->has_vmm = attribute(gpu->device, FL_CU_DEVICE_ATTRIBUTE_VMM_SUPPORTED) == 1;
+    gpu->has_pools = attribute(gpu->device, FL_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 1;
     gpu->has_batch = fl_cuda.cuMemcpyBatchAsync != NULL;
     fl_gpu_leave(&guard);
     return rc;

@@ -43,10 +43,8 @@ static struct fl_lock making; /* rank RUNTIME: the first makes them, the others 
 int fl_gpu_refuse_capture(fl_CUstream stream)
 {
     int capturing = FL_CU_STREAM_CAPTURE_STATUS_NONE;
-    int rc = fl_cuda.cuStreamIsCapturing == NULL
-                 ? 0
-                 : fl_cuda_status(fl_cuda.cuStreamIsCapturing(stream, &capturing),
-                                  "cuStreamIsCapturing", 0);
+    int rc =
+        fl_cuda_status(fl_cuda.cuStreamIsCapturing(stream, &capturing), "cuStreamIsCapturing", 0);
 
     if (rc == 0 && capturing != FL_CU_STREAM_CAPTURE_STATUS_NONE) {
         rc = fl_gpu_fail(-EINPROGRESS, "the stream is being captured");

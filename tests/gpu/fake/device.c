@@ -316,8 +316,7 @@ void fake_hide(const char *name)
 }
 
 #ifndef FAKE_OLD
-/* As a driver of CUDA 12 and later has it. FAKE_OLD is the one before: calls are found by dlsym
- * alone. */
+/* As a driver of CUDA 12 and later has it; FAKE_OLD is one before. */
 FAKE_EXPORT fl_CUresult fake_cuGetProcAddress(const char *symbol, void **out, int version,
                                               uint64_t flags,
                                               int *status) __asm__("cuGetProcAddress_v2");
