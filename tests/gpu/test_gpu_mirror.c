@@ -268,10 +268,10 @@ static void a_step_is_as_few_copies_as_pay(void **state)
 static void copies_end_at_registrations(void **state)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(7), .input = true}};
-    uint64_t chunk = gpu_options.value[FL_OPTION_gpu_register_chunk];
+    size_t chunk = fl_pinned_chunk;
     void *base = NULL, *stream = gpu_stream();
     (void)state;
-    gpu_options.value[FL_OPTION_gpu_register_chunk] = MIB(2);
+    fl_pinned_chunk = MIB(2);
     if (fake != NULL) {
         fake->set(FAKE_CUDA_REGISTER_MAX, MIB(2));
     }
@@ -286,7 +286,7 @@ static void copies_end_at_registrations(void **state)
         gpu_wait(stream);
     }
     mirror_end(m);
-    gpu_options.value[FL_OPTION_gpu_register_chunk] = chunk;
+    fl_pinned_chunk = chunk;
     gpu_stream_end(stream);
 }
 

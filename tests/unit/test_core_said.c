@@ -149,14 +149,7 @@ static void confirm_names_value_and_origin_of_each(void **state)
                         "faultless: FAULTLESS_GPU_REUSE=query (default)\n"
                         "faultless: FAULTLESS_GPU_EVENTS=eager (default)\n"
                         "faultless: FAULTLESS_GPU_FORK=none (default)\n"
-                        "faultless: FAULTLESS_GPU_SLOTS=2 (default)\n"
-                        "faultless: FAULTLESS_GPU_COALESCE_GAP=128K (default)\n"
-                        "faultless: FAULTLESS_GPU_REGISTER_CHUNK=64G (default)\n"
                         "faultless: FAULTLESS_GPU_PINNED_STRATEGY=auto (default)\n"
-                        "faultless: FAULTLESS_GPU_PINNED_PAGE=4K (default)\n"
-                        "faultless: FAULTLESS_GPU_PINNED_LARGE_ROUND=2M (default)\n"
-                        "faultless: FAULTLESS_GPU_PINNED_CUTOFF=24 (default)\n"
-                        "faultless: FAULTLESS_GPU_PINNED_RESERVE=5 (default)\n"
                         "faultless: FAULTLESS_GPU_PINNED_FRACTION=0.5 (default)\n");
 }
 

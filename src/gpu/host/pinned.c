@@ -10,6 +10,10 @@
 
 static const struct fl_pinned nothing;
 
+/* The kernel's side of one registration is one table, 16 bytes a base page: drivers refuse 512 GiB
+ * at once. */
+size_t fl_pinned_chunk = (size_t)64 << 30;
+
 _Atomic uint32_t fl_pinned_forks;
 
 void fl_pinned_fork_child(void)
@@ -114,14 +118,6 @@ static void give_host(struct fl_pinned *p)
     *p = nothing;
 }
 
-/* The kernel's side of one registration is one table, 16 bytes a base page: drivers refuse 512 GiB
- * at once. */
-static size_t chunk_of(size_t asked)
-{
-    return fl_align_up(asked != 0 ? asked : fl_gpu_option(FL_OPTION_gpu_register_chunk),
-                       fl_page.huge);
-}
-
 static size_t piece_at(const struct fl_pinned *p, size_t done, size_t chunk)
 {
     return fl_min(chunk, p->range.len - done);
@@ -148,8 +144,9 @@ static int unregister(const struct fl_pinned *p, size_t upto, size_t chunk)
     return first;
 }
 
-static int enlist(struct fl_pinned *p, size_t chunk)
+static int enlist(struct fl_pinned *p)
 {
+    size_t chunk = fl_pinned_chunk;
     int rc = 0;
 
     for (size_t done = 0; done < p->range.len && rc == 0; done += chunk) {
@@ -169,7 +166,7 @@ static int enlist(struct fl_pinned *p, size_t chunk)
 }
 
 int fl_pinned_take(struct fl_pinned *p, const struct fl_gpu *gpu, size_t len,
-                   const struct fl_pin *how, size_t chunk, bool bare_too)
+                   const struct fl_pin *how, bool bare_too)
 {
     struct fl_pin pin = *how;
 
@@ -183,7 +180,7 @@ int fl_pinned_take(struct fl_pinned *p, const struct fl_gpu *gpu, size_t len,
     if (take_host(p, fl_align_up(len, fl_page.huge), &pin) != 0) {
         return fl_gpu_fail(-ENOMEM, "pinned memory: more than the host has to give");
     }
-    int rc = gpu != NULL ? enlist(p, chunk_of(chunk)) : 0;
+    int rc = gpu != NULL ? enlist(p) : 0;
     if (rc == 0 || (bare_too && p->range.len != 0)) {
         return 0;
     }
@@ -193,13 +190,12 @@ int fl_pinned_take(struct fl_pinned *p, const struct fl_gpu *gpu, size_t len,
     return rc;
 }
 
-int fl_pinned_borrow(struct fl_pinned *p, struct fl_range range, size_t chunk,
-                     const struct fl_gpu *gpu)
+int fl_pinned_borrow(struct fl_pinned *p, struct fl_range range, const struct fl_gpu *gpu)
 {
     *p = (struct fl_pinned){.range = range,
                             .borrowed = true,
                             .forks = atomic_load_explicit(&fl_pinned_forks, memory_order_relaxed)};
-    return gpu != NULL ? enlist(p, chunk_of(chunk)) : 0;
+    return gpu != NULL ? enlist(p) : 0;
 }
 
 int fl_pinned_give(struct fl_pinned *p)

@@ -198,7 +198,7 @@ static int make(struct fl_gpu *gpu, struct fl_stage **out)
         return fl_gpu_fail(-ENOMEM, "no memory for a record");
     }
     int rc =
-        fl_pinned_take(&s->host, gpu, (size_t)LARGE * LONG + (size_t)SMALL * SHORT, &how, 0, true);
+        fl_pinned_take(&s->host, gpu, (size_t)LARGE * LONG + (size_t)SMALL * SHORT, &how, true);
     if (rc != 0) {
         free(s);
         return rc;

@@ -16,8 +16,8 @@ void fl_gpu_mirror_defaults(struct fl_gpu_mirror_options *o)
 {
     *o =
         (struct fl_gpu_mirror_options){.size = sizeof *o,
-                                       .inputs = (unsigned)fl_gpu_option(FL_OPTION_gpu_slots),
-                                       .coalesce_gap = fl_gpu_option(FL_OPTION_gpu_coalesce_gap),
+                                       .inputs = FL_MIRROR_SLOTS,
+                                       .coalesce_gap = 128 * FL_KIB,
                                        .numa_node = -1,
                                        .fork = (enum fl_gpu_fork)fl_gpu_option(FL_OPTION_gpu_fork)};
 }
@@ -81,7 +81,7 @@ static int take_own(struct fl_gpu_mirror *m, const struct fl_gpu *gpu,
     m->zone = plan.zone;
     m->slots = o->inputs;
     m->slot_at[1] = m->slots > 1 ? plan.zone : 0;
-    return fl_pinned_take(&m->host, gpu, fl_max(plan.len, 1), how, 0, true);
+    return fl_pinned_take(&m->host, gpu, fl_max(plan.len, 1), how, true);
 }
 
 /* The context is current; the host's side is registered. */

@@ -18,7 +18,7 @@ static int ask_pinned(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
     int rc = -ENOTSUP;
 
     if (c->len >= fl_page.huge) {
-        rc = fl_pinned_take(&c->pinned, p->gpu, c->len, &how, 0, false);
+        rc = fl_pinned_take(&c->pinned, p->gpu, c->len, &how, false);
         c->address = c->pinned.range.base;
     }
     if (rc == 0 || rc == -ENOMEM || rc == -ESHUTDOWN) {
