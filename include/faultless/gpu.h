@@ -213,9 +213,9 @@ struct fl_gpu_device_stats {
     uint64_t pools, occupied_bytes, free_bytes, requested_bytes; /* of device memory, now */
     /* Of these, and of those that have ended, as in struct fl_gpu_pool_stats. */
     uint64_t allocs, hits, planned_hits, driver_allocs, driver_ns, implicit_syncs;
-    uint64_t pinned_pools, pinned_bytes;   /* now; bytes with staging buffers and mirrors */
+    uint64_t pinned_pools, pinned_bytes;   /* now; bytes with mirrors */
     uint64_t mirrors, mirror_bytes;        /* now; bytes of the device */
-    uint64_t copies, copied_bytes, stalls; /* of mirrors and staging */
+    uint64_t copies, copied_bytes, stalls; /* of mirrors */
 };
 /* 0; -EINVAL: no such number, or size is not set. Of a device that was never used all are 0.
  * Threads: any. */
@@ -303,11 +303,6 @@ struct fl_gpu_mirror_stats {
 };
 /* Threads: any. */
 FL_API int fl_gpu_mirror_stats(struct fl_gpu_mirror *m, struct fl_gpu_mirror_stats *out);
-
-/* From memory outside any mirror, through a ring of pinned buffers: returns when `from` may
- * change. */
-FL_API int fl_gpu_stage(struct fl_gpu *gpu, uint64_t to, const void *from, size_t len,
-                        void *stream);
 
 /* PyTorch: torch.cuda.memory.CUDAPluggableAllocator("libfaultless.so.0", "fl_gpu_torch_alloc",
  * "fl_gpu_torch_free"), with a pool for each device, in its primary context, by

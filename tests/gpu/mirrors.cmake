@@ -8,5 +8,5 @@ endfunction()
 
 fl_mirror_test(test_gpu_mirror unit)
 fl_mirror_test(test_gpu_mirror_threads unit)
-fl_mirror_test(test_gpu_stage unit)
+fl_mirror_test(test_gpu_mirror_read unit)
 fl_mirror_test(test_fault_gpu_mirror fault NO_DEVICE)

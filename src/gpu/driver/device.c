@@ -4,7 +4,6 @@
  * driver allocates meanwhile is served by layers that know nothing of it, and by no thread that
  * waits for the list. */
 #include "gpu/driver/driver.h"
-#include "gpu/host/host.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -223,7 +222,6 @@ static int close_handle(struct fl_gpu *gpu)
         return fl_gpu_fail(-EBUSY, "a pool or a mirror of the device is there");
     }
     *at = gpu->next;
-    fl_stage_end(gpu);
     code = gpu->primary && fl_cuda_open() == 0 ? fl_cuda.cuDevicePrimaryCtxRelease(gpu->device)
                                                : FL_CUDA_SUCCESS;
     free(gpu);

@@ -62,9 +62,8 @@ struct fl_gpu {
     size_t total;      /* bytes of device memory */
     bool primary;      /* the context was retained, not the caller's */
     bool has_vmm, has_batch, has_pools;
-    unsigned opens;                   /* Lock: the list's */
-    _Atomic unsigned users;           /* pools and mirrors */
-    _Atomic(struct fl_stage *) stage; /* NULL: nothing was staged yet */
+    unsigned opens;         /* Lock: the list's */
+    _Atomic unsigned users; /* pools and mirrors */
 };
 
 /* As fl_gpu_open, but in the device's primary context whatever is current. */

@@ -1,5 +1,5 @@
 /* Pinned host memory: huge pages that are populated first and registered with the driver then. The
- * room's header; and of staging (stage.c) its end, and what all copies ask first.
+ * room's header.
  *
  * From the region as PINNED extents (region/pin.h), or, when the process is not served, a map of
  * its own. Never malloc's: a program frees such a block when its copy call has returned,
@@ -56,12 +56,5 @@ static inline bool fl_pinned_is_parents(const struct fl_pinned *p)
 {
     return p->forks != atomic_load_explicit(&fl_pinned_forks, memory_order_relaxed);
 }
-
-/* stage.c. Before the device is closed: its staging buffers, if there are any, go. No lock of an
- * allocation's. */
-void fl_stage_end(struct fl_gpu *gpu);
-/* 0; -EINPROGRESS: the stream is being captured into a graph, which would copy again whenever it
- * runs; no event says when. */
-int fl_gpu_refuse_capture(fl_CUstream stream);
 
 #endif

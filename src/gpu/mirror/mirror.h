@@ -85,6 +85,9 @@ int fl_mirror_lay_out(struct fl_gpu_slot *slot, size_t count, unsigned slots, si
 /* push.c: `m` is there, not a parent's, and has a device whose context is current from here on.
  * Else the status, and nothing to leave. */
 int fl_mirror_enter(struct fl_gpu_mirror *m, struct fl_gpu_guard *guard);
+/* 0; -EINPROGRESS: the stream is being captured into a graph, which would copy again whenever it
+ * runs; no event says when. */
+int fl_mirror_refuse_capture(fl_CUstream stream);
 /* mark.c. From here on copies may be under way, until what was submitted to `stream` so far has
  * run. Always done; 0, or why it had to be waited for. */
 int fl_mark_put(struct fl_gpu_mirror *m, struct fl_mirror_marks *all, fl_CUstream stream);

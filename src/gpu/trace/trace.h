@@ -10,7 +10,8 @@
 
 enum fl_gpu_track_kind { FL_GPU_TRACK_POOL, FL_GPU_TRACK_COPIES };
 
-/* A part of each pool, each mirror and each ring of staging buffers. The owner fills the first part, then opens it; it is in the list from open to close. */
+/* A part of each pool and each mirror. The owner fills the first part, then opens it; it is in the
+ * list from open to close. */
 struct fl_gpu_track {
     enum fl_gpu_track_kind kind;
     int device; /* the driver's number */
@@ -23,7 +24,7 @@ struct fl_gpu_track {
     struct fl_gpu_track *next;
     /* COPIES. Relaxed: statistics. */
     _Atomic uint64_t copies, copied_bytes, stalls, stall_ns;
-    _Atomic uint64_t device_bytes, pinned_bytes; /* that a mirror, or a ring of buffers, has */
+    _Atomic uint64_t device_bytes, pinned_bytes; /* that a mirror has */
 };
 
 /* Threads: any; none of the owner's locks held. */

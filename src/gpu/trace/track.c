@@ -33,7 +33,7 @@ static bool add(const struct fl_gpu_track *t, bool soon, struct fl_stats_gpu *to
     if (t->kind == FL_GPU_TRACK_POOL) {
         return t->add == NULL || t->add(t->owner, soon, to);
     }
-    to->mirrors += t->target == FL_GPU_DEVICE;
+    to->mirrors++;
     to->mirror_bytes += load(&t->device_bytes);
     to->pinned_bytes += load(&t->pinned_bytes);
     to->copies += load(&t->copies);
