@@ -133,7 +133,7 @@ static void old_without_what_is_optional(void)
     fake->set(FAKE_CUDA_VERSION, 12000);
     want_open();
     WANT(fl_gpu_open(0, &g) == 0);
-    WANT(g->has_pools && !g->has_batch && g->has_vmm);
+    WANT(g->has_pools && !g->has_batch);
     WANT(fl_gpu_close(g) == 0);
 }
 

@@ -20,16 +20,6 @@ uint64_t fl_gpu_option(enum fl_option_id id)
     return fl_gpu_host.options == NULL ? fl_option_preset(id) : fl_gpu_host.options->value[id];
 }
 
-const char *fl_gpu_option_text(enum fl_option_id id)
-{
-    return fl_gpu_host.options == NULL ? NULL : fl_gpu_host.options->text[id];
-}
-
-bool fl_gpu_option_is_set(enum fl_option_id id)
-{
-    return fl_gpu_host.options != NULL && fl_gpu_host.options->origin[id] != FL_ORIGIN_DEFAULT;
-}
-
 static double real(enum fl_option_id id)
 {
     uint64_t v = fl_gpu_option(id);

@@ -135,7 +135,7 @@ fl_CUresult fake_cuDeviceGetAttribute(int *value, int attribute, fl_CUdevice dev
     }
     switch (attribute) {
     case FL_CU_DEVICE_ATTRIBUTE_VMM_SUPPORTED:
-        *value = (int)fake_setting[FAKE_CUDA_VMM];
+        *value = 1;
         break;
     case FL_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
         *value = (int)fake_setting[FAKE_CUDA_POOLS];

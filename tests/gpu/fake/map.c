@@ -163,9 +163,6 @@ fl_CUresult fake_cuMemCreate(fl_CUmemGenericAllocationHandle *handle, size_t len
     FAKE_ENTER(cuMemCreate, FAKE_NO_CAPTURE);
     struct memory *m;
 
-    if (fake_setting[FAKE_CUDA_VMM] == 0) {
-        return fake_leave(FL_CUDA_ERROR_NOT_SUPPORTED);
-    }
     if (flags != 0 || len == 0 || len % GRANULE != 0 ||
         prop->type != FL_CU_MEM_ALLOCATION_TYPE_PINNED ||
         prop->location.type != FL_CU_MEM_LOCATION_TYPE_DEVICE || prop->location.id < 0 ||
