@@ -150,8 +150,7 @@ static void begin_life(struct fl_gpu_mirror *m)
     m->track = (struct fl_gpu_track){
         .kind = FL_GPU_TRACK_COPIES, .device = m->gpu != NULL ? m->gpu->ordinal : -1, .owner = m};
     if (m->gpu != NULL) {
-        atomic_store_explicit(&m->track.device_bytes, m->host.range.len, memory_order_relaxed);
-        atomic_store_explicit(&m->track.pinned_bytes, m->host.range.len, memory_order_relaxed);
+        atomic_store_explicit(&m->track.bytes, m->host.range.len, memory_order_relaxed);
         atomic_fetch_add_explicit(&m->gpu->users, 1, memory_order_relaxed);
         fl_gpu_track_open(&m->track);
     }

@@ -1,5 +1,5 @@
-/* The mirror's parts: see mirror.c (life), slots.c (layout), push.c (copies), mark.c (which are under
- * way), read.c (from files), step_plan.c (over a plan's arena). One folder's inner header.
+/* The mirror's parts: see mirror.c (life), slots.c (layout), push.c (copies), mark.c (which are
+ * under way), read.c (from files), step_plan.c (over a plan's arena). One folder's inner header.
  *
  * Offsets: [inputs, slot 0][inputs, slot 1][the rest], the same on both sides. Everything of the
  * zone that push copies lies in it once a slot, at the same offsets from the slot's start. */

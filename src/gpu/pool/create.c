@@ -123,11 +123,8 @@ int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_options *o,
     }
     atomic_fetch_add_explicit(&gpu->users, 1, memory_order_relaxed);
     fl_gpu_account_join(gpu, p->is_pinned ? 0 : p->o.limit);
-    p->track = (struct fl_gpu_track){.kind = FL_GPU_TRACK_POOL,
-                                     .device = gpu->ordinal,
-                                     .target = p->o.target,
-                                     .owner = p,
-                                     .add = add_stats};
+    p->track = (struct fl_gpu_track){
+        .kind = FL_GPU_TRACK_POOL, .device = gpu->ordinal, .owner = p, .add = add_stats};
     fl_gpu_track_open(&p->track);
     *out = p;
     return 0;

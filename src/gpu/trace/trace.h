@@ -15,7 +15,6 @@ enum fl_gpu_track_kind { FL_GPU_TRACK_POOL, FL_GPU_TRACK_COPIES };
 struct fl_gpu_track {
     enum fl_gpu_track_kind kind;
     int device; /* the driver's number */
-    enum fl_gpu_target target;
     void *owner;
     /* POOL: adds its figures. False: with `soon`, its lock is not to be had at once. */
     bool (*add)(void *owner, bool soon, struct fl_stats_gpu *to);
@@ -24,7 +23,7 @@ struct fl_gpu_track {
     struct fl_gpu_track *next;
     /* COPIES. Relaxed: statistics. */
     _Atomic uint64_t copies, copied_bytes, stalls, stall_ns;
-    _Atomic uint64_t device_bytes, pinned_bytes; /* that a mirror has */
+    _Atomic uint64_t bytes; /* that a mirror has, on either side */
 };
 
 /* Threads: any; none of the owner's locks held. */

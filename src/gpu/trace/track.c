@@ -34,8 +34,8 @@ static bool add(const struct fl_gpu_track *t, bool soon, struct fl_stats_gpu *to
         return t->add == NULL || t->add(t->owner, soon, to);
     }
     to->mirrors++;
-    to->mirror_bytes += load(&t->device_bytes);
-    to->pinned_bytes += load(&t->pinned_bytes);
+    to->mirror_bytes += load(&t->bytes);
+    to->pinned_bytes += load(&t->bytes);
     to->copies += load(&t->copies);
     to->copied_bytes += load(&t->copied_bytes);
     to->stalls += load(&t->stalls);
