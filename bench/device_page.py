@@ -13,7 +13,6 @@ ROWS = [
     ("B4", "planned pool, alloc and free", "", "at most 15 ns"),
     ("B5", "1,000 inputs of 16 KiB, 256 of 256 KiB, 32 of 8 MiB in one push", "each by itself",
      "at least 5 x, 1.5 x, 1 x; the call at most 5 us"),
-    ("B6", "fl_gpu_stage of 256 MiB that is pageable", "the driver's own path", "at least 2 x"),
     ("B7", "slowest pool call beside a 50 ms kernel", "cuMemFree",
      "at most 10 us; no implicit synchronisation"),
     ("B8", "fork with a mirror of 8 GiB", "registered without", "at most 5 ms"),

@@ -154,34 +154,6 @@ static void inputs(size_t n, size_t len, double limit)
     free(slot);
 }
 
-static double staged(void *arg)
-{
-    const struct copy *c = arg;
-    double start = now_ns();
-
-    fl_ok(fl_gpu_stage(gpu, c->to, c->from, c->len, c->stream), "fl_gpu_stage");
-    cu_ok(cu.cuStreamSynchronize(c->stream), "cuStreamSynchronize");
-    return now_ns() - start;
-}
-
-/* B6. */
-static void from_elsewhere(size_t len)
-{
-    struct copy c = {.len = len, .n = 1, .stream = cu_stream()};
-    void *p = host_pages(len, false);
-    char what[64];
-
-    c.from = p;
-    cu_ok(cu.cuMemAlloc(&c.to, len), "cuMemAlloc");
-    double ours = (double)len / median_of(staged, &c), theirs = speed(&c);
-    (void)snprintf(what, sizeof what, "fl_gpu_stage of %zu MiB, pageable", len >> 20);
-    row("B6", what, ours, "the driver's own", theirs, "GB/s");
-    bar("ratio", ours / theirs, AT_LEAST, 2);
-    cu_ok(cu.cuMemFree(c.to), "cuMemFree");
-    host_end(p, len);
-    cu_ok(cu.cuStreamDestroy(c.stream), "cuStreamDestroy");
-}
-
 void bench_inputs(void)
 {
     inputs(1000, KIB(16), 5);
@@ -189,7 +161,6 @@ void bench_inputs(void)
         inputs(256, KIB(256), 1.5);
         inputs(32, MIB(8), 1.0);
     }
-    from_elsewhere(smoke ? MIB(1) : MIB(256));
 }
 
 void bench_copies(void)

@@ -1,7 +1,5 @@
 /* A hundred arrays of different shapes, made and dropped again and again, under each strategy that
  * a pool has: which one serves this program from its pool, and which one goes to the driver.
- *
- *   gpu_arrays [TRACES]     TRACES: a folder that gets a Chrome trace of each strategy
  * Exit 77: there is no device. */
 #include "driver.h"
 
@@ -49,7 +47,6 @@ static int run(struct fl_gpu_pool *pool, CUstream stream)
         size_t rows = 64 + next(64);
         for (int i = 0; i < ARRAYS && rc == 0; i++) {
             if (array[i] == 0) {
-                fl_gpu_tag(i % 2 == 0 ? "weights" : "activations");
                 rc = fl_gpu_pool_alloc(pool, shape(i, i % 2 == 0 ? 64 : rows), stream, &array[i]);
             }
         }
@@ -88,7 +85,7 @@ static int compare(struct fl_gpu *gpu, size_t which, CUstream stream)
     return rc;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     struct fl_gpu *gpu;
     struct driver d = {.retain = NULL};
@@ -102,11 +99,7 @@ int main(int argc, char **argv)
     printf("%-15s %8s %8s %8s %8s %7s %7s\n", "MiB", "pool", "API", "held", "in use", "allocs",
            "syncs");
     for (size_t i = 0; i < sizeof strategies / sizeof strategies[0] && rc == 0; i++) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/%s.json", argc > 1 ? argv[1] : ".", strategies[i].name);
-        rc = argc > 1 ? fl_gpu_trace_begin(path) : 0;
-        rc = rc == 0 ? compare(gpu, i, stream) : rc;
-        rc = rc == 0 && argc > 1 ? fl_gpu_trace_end() : rc;
+        rc = compare(gpu, i, stream);
     }
     if (rc != 0) {
         fprintf(stderr, "%s\n", fl_gpu_error());

@@ -188,10 +188,6 @@ FL_API int fl_gpu_pool_step(struct fl_gpu_pool *pool);
  * The step begins with this call, the next with fl_gpu_pool_step. -EBUSY: something of the plan
  * before is allocated. */
 FL_API int fl_gpu_pool_plan(struct fl_gpu_pool *pool, const struct fl_gpu_slot *slot, size_t n);
-/* Names what the calling thread allocates from now on, in the table of fl_gpu_trace_csv; NULL:
- * nothing. At most 63 bytes count. */
-FL_API void fl_gpu_tag(const char *name);
-
 struct fl_gpu_pool_stats {
     uint64_t size; /* set by the caller to sizeof(struct fl_gpu_pool_stats) */
     /* The four that MXNet's users asked for. Occupied and free are now, and add up to what is held
@@ -217,9 +213,9 @@ struct fl_gpu_device_stats {
     uint64_t pools, occupied_bytes, free_bytes, requested_bytes; /* of device memory, now */
     /* Of these, and of those that have ended, as in struct fl_gpu_pool_stats. */
     uint64_t allocs, hits, planned_hits, driver_allocs, driver_ns, implicit_syncs;
-    uint64_t pinned_pools, pinned_bytes;   /* now; bytes with staging buffers and mirrors */
+    uint64_t pinned_pools, pinned_bytes;   /* now; bytes with mirrors */
     uint64_t mirrors, mirror_bytes;        /* now; bytes of the device */
-    uint64_t copies, copied_bytes, stalls; /* of mirrors and staging */
+    uint64_t copies, copied_bytes, stalls; /* of mirrors */
 };
 /* 0; -EINVAL: no such number, or size is not set. Of a device that was never used all are 0.
  * Threads: any. */
@@ -247,12 +243,10 @@ struct fl_gpu_mirror_options {
     struct fl_gpu_slot *slot;
     size_t count;
     unsigned inputs;       /* slots of the input zone: 1 or 2 (2) */
-    size_t reserve;        /* device addresses to grow into; 0: none */
     size_t coalesce_gap;   /* a gap that is cheaper to copy than to leave out (128 KiB) */
     int numa_node;         /* -1: the device's */
     unsigned threads;      /* that populate; 0: automatic */
     enum fl_gpu_fork fork; /* FAULTLESS_GPU_FORK */
-    bool shared;           /* with `reserve`: other processes may have it (fl_gpu_mirror_export) */
 };
 FL_API void fl_gpu_mirror_defaults(struct fl_gpu_mirror_options *o);
 /* From the next plan on the malloc'ed block at `block` is an input, in each step: it lies in the
@@ -292,19 +286,6 @@ FL_API int fl_gpu_mirror_push(struct fl_gpu_mirror *m, void *stream);
 FL_API int fl_gpu_mirror_push_range(struct fl_gpu_mirror *m, const void *host, size_t len,
                                     void *stream);
 FL_API int fl_gpu_mirror_pull_range(struct fl_gpu_mirror *m, void *host, size_t len, void *stream);
-/* The device side grows to `len`, with the same delta. -EBUSY: it was not made with addresses to
- * grow into. */
-FL_API int fl_gpu_mirror_grow(struct fl_gpu_mirror *m, size_t len);
-/* Another device reads and writes the device side as well, now and as it grows. -ENOTSUP: it was
- * not made with addresses to grow into, and cuCtxEnablePeerAccess does it; or the devices
- * cannot. */
-FL_API int fl_gpu_mirror_peer(struct fl_gpu_mirror *m, int device);
-/* Piece `piece` of the device side, from 0: where in the mirror it lies, and a descriptor for it,
- * to close, that another process imports (cuMemImportFromShareableHandle). A mirror has a piece,
- * and one more each time that it grew. -ENODATA: there are not so many; -ENOTSUP: it was not made
- * `shared`, or the driver cannot. */
-FL_API int fl_gpu_mirror_export(struct fl_gpu_mirror *m, unsigned piece, int *out_fd,
-                                size_t *out_offset, size_t *out_len);
 /* Reads `len` bytes of `fd` at `offset` to `host`, in the mirror, and on to its twin: io_uring into
  * the registered memory, O_DIRECT where `fd` is open so, with no copy between; pread(2) where there
  * is no io_uring. Returns when the bytes are in host memory and the copies are in order on
@@ -322,11 +303,6 @@ struct fl_gpu_mirror_stats {
 };
 /* Threads: any. */
 FL_API int fl_gpu_mirror_stats(struct fl_gpu_mirror *m, struct fl_gpu_mirror_stats *out);
-
-/* From memory outside any mirror, through a ring of pinned buffers: returns when `from` may
- * change. */
-FL_API int fl_gpu_stage(struct fl_gpu *gpu, uint64_t to, const void *from, size_t len,
-                        void *stream);
 
 /* PyTorch: torch.cuda.memory.CUDAPluggableAllocator("libfaultless.so.0", "fl_gpu_torch_alloc",
  * "fl_gpu_torch_free"), with a pool for each device, in its primary context, by
@@ -373,14 +349,6 @@ FL_API struct fl_gpu_pool *fl_gpu_torch_pool(int device);
 FL_API void *fl_gpu_cupy_alloc(void *pool, size_t size, int device);
 FL_API void fl_gpu_cupy_free(void *pool, void *address, int device);
 FL_API struct fl_gpu_pool *fl_gpu_cupy_pool(int device); /* as fl_gpu_torch_pool */
-
-/* A Chrome trace (chrome://tracing, Perfetto) of what pools do from now on, to `path`, until
- * fl_gpu_trace_end or exit. Also FAULTLESS_GPU_TRACE.  -EBUSY: there is one. */
-FL_API int fl_gpu_trace_begin(const char *path);
-FL_API int fl_gpu_trace_end(void);
-/* What is allocated now, a line each by tag: "Attribute Name","Requested Size","Device","Actual
- * Size","Reuse?". */
-FL_API int fl_gpu_trace_csv(const char *path);
 
 #ifdef __cplusplus
 }

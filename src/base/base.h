@@ -75,10 +75,6 @@ struct fl_range fl_range_join(struct fl_range a, struct fl_range b);
  * kernel's clearing. */
 void fl_zero_streaming(void *base, size_t len);
 
-/* Copies by such stores. Any addresses, which do not overlap; what is copied is ordered before what
- * the caller stores next. */
-void fl_copy_streaming(void *to, const void *from, size_t len);
-
 /* Scratch of the caller's, carved from its start in whole cache lines. A callee gets it by value:
  * what it carves is free again when it returns. `at` is aligned to a cache line. */
 struct fl_bump {

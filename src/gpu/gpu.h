@@ -26,7 +26,5 @@ void fl_gpu_step(void);
 /* The devices that were used. `soon`: no lock is waited for, as befits the worker, which serves
  * page faults that a holder may meet; then some may be left out. */
 void fl_gpu_stats_read(struct fl_stats_gpus *out, bool soon);
-/* At exit: ends the trace. No driver call: the driver may have gone. */
-void fl_gpu_stop(void);
 
 #endif

@@ -105,11 +105,10 @@ static void note_kept(void)
     }
 }
 
-/* FAULTLESS_STATS is expanded when it is written to, and the GPU trace's %p when that begins: a
- * child of fork has another pid. */
+/* FAULTLESS_STATS is expanded when it is written to: a child of fork has another pid. */
 static void expand_names(char *const env[])
 {
-    static const enum fl_option_id id[] = {FL_OPTION_plan, FL_OPTION_trace, FL_OPTION_gpu_trace};
+    static const enum fl_option_id id[] = {FL_OPTION_plan, FL_OPTION_trace};
     struct fl_options *o = &fl_runtime.options;
 
     if (!fl_options_want_names(o)) {
@@ -117,7 +116,7 @@ static void expand_names(char *const env[])
     }
     fl_names_read(&o->names, env);
     for (size_t i = 0; i < sizeof id / sizeof id[0]; i++) {
-        fl_options_expand(o, id[i], id[i] == FL_OPTION_gpu_trace ? 0 : fl_call_pid());
+        fl_options_expand(o, id[i], fl_call_pid());
     }
 }
 

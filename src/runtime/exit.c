@@ -361,7 +361,6 @@ __attribute__((destructor)) static void at_exit(void)
         if (fl_region_busy()) {
             return;
         }
-        fl_gpu_stop();
         fl_keep_save(true);
         explain_plan();
         write_timeline();

@@ -109,6 +109,10 @@ static void put(struct fl_text *t, const struct fl_timeline_event *e, int pid)
         [FL_TIMELINE_RELEASE] = {"release: memory is short", "times", 'i'},
         [FL_TIMELINE_PLAN] = {"plan made", "bytes", 'i'},
         [FL_TIMELINE_DROP] = {"plan given up", "context", 'i'},
+        [FL_TIMELINE_GPU_TAKE] = {"GPU: from the driver", "bytes", 'X'},
+        [FL_TIMELINE_GPU_GIVE] = {"GPU: to the driver", "bytes", 'X'},
+        [FL_TIMELINE_GPU_PIN] = {"GPU: registration", "bytes", 'X'},
+        [FL_TIMELINE_GPU_WAIT] = {"GPU: copies awaited", "times", 'X'},
     };
     bool is_step = e->kind == FL_TIMELINE_STEP;
     const struct fl_chrome_arg arg[] = {

@@ -19,6 +19,10 @@ enum fl_timeline_kind {
     FL_TIMELINE_RELEASE,  /* moment; memory is short */
     FL_TIMELINE_PLAN,     /* moment; a plan was made: bytes of its arena */
     FL_TIMELINE_DROP,     /* moment; a plan was given up: the context's number */
+    FL_TIMELINE_GPU_TAKE, /* span; bytes that the CUDA driver was asked for */
+    FL_TIMELINE_GPU_GIVE, /* span; bytes that went back to it */
+    FL_TIMELINE_GPU_PIN,  /* span; bytes of the host's registered with it, or no more */
+    FL_TIMELINE_GPU_WAIT, /* span; the host waited for copies: times, 1 */
     FL_TIMELINE_KINDS
 };
 

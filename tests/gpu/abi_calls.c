@@ -16,7 +16,6 @@ typedef CUevent fl_CUevent;
 typedef CUmemoryPool fl_CUmemoryPool;
 typedef CUdevice_attribute fl_CUdevice_attribute;
 typedef CUmemAllocationGranularity_flags fl_CUmemAllocationGranularity_flags;
-typedef CUmemAllocationHandleType fl_CUmemAllocationHandleType;
 typedef CUmemPool_attribute fl_CUmemPool_attribute;
 typedef CUstreamCaptureStatus fl_CUstreamCaptureStatus;
 typedef CUstreamCaptureMode fl_CUstreamCaptureMode;

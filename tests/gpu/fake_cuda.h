@@ -26,8 +26,7 @@ enum fake_cuda_setting {
     FAKE_CUDA_VERSION,      /* the driver's (13000): newer calls are not to be had */
     FAKE_CUDA_INIT_CODE,    /* what cuInit and everything else says (0): 34 is a stub */
     FAKE_CUDA_GONE,         /* 1: everything says DEINITIALIZED, as at exit */
-    FAKE_CUDA_VMM,          /* devices have virtual memory management (1) */
-    FAKE_CUDA_POOLS,        /* and pools of the driver's own (1) */
+    FAKE_CUDA_POOLS,        /* devices have pools of the driver's own (1) */
     FAKE_CUDA_NODE,         /* HOST_NUMA_ID (0); -1: not known */
     FAKE_CUDA_REGISTER_MAX, /* bytes of one registration; more is OUT_OF_MEMORY (none) */
     /* 1: each call allocates and frees, here and in another thread, before it does anything (0) */
@@ -72,11 +71,10 @@ struct fake_cuda {
     uint64_t (*implicit_syncs)(void);
     /* Asynchronous copies from or to memory that is not registered: they are not asynchronous. */
     uint64_t (*pageable_copies)(void);
-    uint64_t (*copies)(void);              /* copies in all; a batch counts each of its own */
-    uint64_t (*devices)(uint64_t address); /* that may use what is mapped there, a bit each */
-    unsigned (*retained)(int device);      /* how often its primary context is */
-    size_t (*used)(int device);            /* bytes allocated */
-    size_t (*registered)(void);            /* bytes of host memory registered */
+    uint64_t (*copies)(void);         /* copies in all; a batch counts each of its own */
+    unsigned (*retained)(int device); /* how often its primary context is */
+    size_t (*used)(int device);       /* bytes allocated */
+    size_t (*registered)(void);       /* bytes of host memory registered */
     /* Streams, events, allocations, registrations, handles and pools that are there. */
     unsigned (*live)(void);
 

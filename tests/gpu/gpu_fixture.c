@@ -70,12 +70,8 @@ void gpu_main(const char *test, struct fl_region *region)
     fl_gpu_start(region, &gpu_options);
     environment();
     gpu_find_fake();
-    const char *version = getenv("FL_TEST_DRIVER_VERSION"); /* 11080: an older driver's calls */
     if (fake != NULL) {
         fake->reset(false);
-        if (version != NULL) {
-            fake->set(FAKE_CUDA_VERSION, strtoull(version, NULL, 10));
-        }
     }
     int rc = fl_gpu_open(0, &first);
     if (rc == -ENODEV) {

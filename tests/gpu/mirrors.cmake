@@ -7,7 +7,6 @@ function(fl_mirror_test name label)
 endfunction()
 
 fl_mirror_test(test_gpu_mirror unit)
-fl_mirror_test(test_gpu_mirror_share unit)
 fl_mirror_test(test_gpu_mirror_threads unit)
-fl_mirror_test(test_gpu_stage unit)
+fl_mirror_test(test_gpu_mirror_read unit)
 fl_mirror_test(test_fault_gpu_mirror fault NO_DEVICE)

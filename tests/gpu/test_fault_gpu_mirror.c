@@ -8,12 +8,11 @@ static struct fl_gpu_slot slot[] = {{.size = KIB(20), .align = MIB(1), .input = 
                                     {.size = KIB(300), .align = MIB(1), .input = true},
                                     {.size = MIB(3)}};
 
-static struct fl_gpu_mirror *make(size_t reserve, int *out_rc)
+static struct fl_gpu_mirror *make(int *out_rc)
 {
     struct fl_gpu_mirror_options o = mirror_options(slot, 3);
     struct fl_gpu_mirror *m = NULL;
 
-    o.reserve = reserve;
     *out_rc = fl_gpu_mirror_create(gpu, &o, &m);
     return m;
 }
@@ -35,14 +34,14 @@ static bool over(void)
     return fired;
 }
 
-static void made_or_not(size_t reserve, int code)
+static void made_or_not(int code)
 {
     unsigned alone = 0;
 
     for (unsigned n = 1; after(n, false, code); n++) {
         int rc = 0;
         unsigned before = fake->live();
-        struct fl_gpu_mirror *m = make(reserve, &rc);
+        struct fl_gpu_mirror *m = make(&rc);
         bool fired = over();
         assert_true(rc == 0 ? m != NULL : m == NULL && fired);
         if (m != NULL) {
@@ -65,15 +64,15 @@ static void made_or_not(size_t reserve, int code)
 static void a_mirror_is_made_or_nothing_is_held(void **state)
 {
     (void)state;
-    made_or_not(0, FL_CUDA_ERROR_UNKNOWN);
-    made_or_not(MIB(64), FL_CUDA_ERROR_OUT_OF_MEMORY);
+    made_or_not(FL_CUDA_ERROR_UNKNOWN);
+    made_or_not(FL_CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 /* One step; the first status that is not 0. */
 static int use(struct fl_gpu_mirror *m, void *stream)
 {
     void *base = NULL;
-    int first = 0, rc[5];
+    int first = 0, rc[4];
 
     rc[0] = fl_gpu_mirror_begin(m, &base);
     if (rc[0] == 0) {
@@ -82,8 +81,7 @@ static int use(struct fl_gpu_mirror *m, void *stream)
     rc[1] = rc[0] == 0 ? fl_gpu_mirror_push(m, stream) : 0;
     rc[2] = fl_gpu_mirror_push_range(m, mirror_host(m, 0), KIB(64), stream);
     rc[3] = fl_gpu_mirror_pull_range(m, mirror_host(m, slot[2].offset), KIB(64), stream);
-    rc[4] = fl_gpu_mirror_grow(m, m->twin.len + 1);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 4; i++) {
         first = first != 0 ? first : rc[i];
     }
     return first;
@@ -96,7 +94,7 @@ static void used_all_the_same(enum fake_cuda_mode mode)
         fake->schedule(mode, n);
         unsigned before = fake->live();
         void *stream = gpu_stream();
-        struct fl_gpu_mirror *m = make(MIB(256), &rc);
+        struct fl_gpu_mirror *m = make(&rc);
         assert_int_equal(rc, 0);
         assert_ok(use(m, stream));
         fake->refuse(NULL, n, FL_CUDA_ERROR_UNKNOWN, false);
@@ -131,7 +129,7 @@ static void an_end_that_is_refused_ends(void **state)
     for (unsigned n = 1; after(0, false, 0); n++) {
         int rc = 0;
         unsigned before = fake->live();
-        struct fl_gpu_mirror *m = make(MIB(64), &rc);
+        struct fl_gpu_mirror *m = make(&rc);
         assert_int_equal(rc, 0);
         size_t pinned = mirror_region.held.pinned;
         fake->refuse(NULL, n, FL_CUDA_ERROR_UNKNOWN, false);
@@ -158,7 +156,7 @@ static void what_cannot_be_waited_for_is_left(void **state)
 {
     void *base, *stream = gpu_stream();
     int rc = 0;
-    struct fl_gpu_mirror *m = make(0, &rc);
+    struct fl_gpu_mirror *m = make(&rc);
 
     (void)state;
     assert_int_equal(rc, 0);
@@ -186,7 +184,7 @@ static void a_copy_that_nothing_tells_of_keeps_the_memory(void **state)
 {
     void *base, *stream = gpu_stream();
     int rc = 0;
-    struct fl_gpu_mirror *m = make(0, &rc);
+    struct fl_gpu_mirror *m = make(&rc);
 
     (void)state;
     assert_int_equal(rc, 0);
@@ -210,7 +208,7 @@ static void a_driver_that_has_ended_is_told(void **state)
     (void)state;
     fake->reset(true);
     void *stream = gpu_stream();
-    struct fl_gpu_mirror *m = make(0, &rc);
+    struct fl_gpu_mirror *m = make(&rc);
     assert_int_equal(rc, 0);
     assert_ok(fl_gpu_mirror_begin(m, &base));
     assert_ok(fl_gpu_mirror_push(m, stream));

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-static struct fl_gpu_mirror *mirror_of(size_t len, size_t reserve, int *out_rc)
+static struct fl_gpu_mirror *mirror_of(size_t len, int *out_rc)
 {
     struct fl_gpu_slot slot = {.size = len};
     struct fl_gpu_mirror_options o;
@@ -15,7 +15,6 @@ static struct fl_gpu_mirror *mirror_of(size_t len, size_t reserve, int *out_rc)
     fl_gpu_mirror_defaults(&o);
     o.slot = &slot;
     o.count = 1;
-    o.reserve = reserve;
     *out_rc = fl_gpu_mirror_create(gpu, &o, &m);
     return m;
 }
@@ -28,30 +27,27 @@ static void a_limit_is_of_the_device(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        for (size_t reserve = 0; reserve <= MIB(64); reserve += MIB(64)) {
-            struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-            o.limit = MIB(64);
-            struct fl_gpu_pool *p = pool_with(&o), *q = pool_of(all[i]);
-            uint64_t x = pool_take(p, MIB(40), NULL), y = 0;
-            int rc = 0;
-            assert_int_equal(fl_gpu_pool_alloc(q, MIB(26), NULL, &y), -ENOMEM);
-            y = pool_take(q, MIB(16), NULL);
-            assert_null(mirror_of(MIB(10), reserve, &rc));
-            assert_int_equal(rc, -ENOMEM);
-            struct fl_gpu_mirror *m = mirror_of(MIB(4), reserve, &rc);
-            assert_int_equal(rc, 0);
-            assert_true(reserve == 0 || fl_gpu_mirror_grow(m, MIB(10)) == -ENOMEM);
-            assert_true(fake == NULL || fake->used(0) <= MIB(64));
-            pool_give(p, x, NULL);
-            /* What it held others may have; its limit is the device's while there are any. */
-            pool_end(p);
-            assert_int_equal(fl_gpu_pool_alloc(q, MIB(60), NULL, &x), -ENOMEM);
-            x = pool_take(q, MIB(40), NULL);
-            pool_give(q, x, NULL);
-            pool_give(q, y, NULL);
-            pool_end(q);
-            assert_int_equal(fl_gpu_mirror_destroy(m), 0);
-        }
+        struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+        o.limit = MIB(64);
+        struct fl_gpu_pool *p = pool_with(&o), *q = pool_of(all[i]);
+        uint64_t x = pool_take(p, MIB(40), NULL), y = 0;
+        int rc = 0;
+        assert_int_equal(fl_gpu_pool_alloc(q, MIB(26), NULL, &y), -ENOMEM);
+        y = pool_take(q, MIB(16), NULL);
+        assert_null(mirror_of(MIB(10), &rc));
+        assert_int_equal(rc, -ENOMEM);
+        struct fl_gpu_mirror *m = mirror_of(MIB(4), &rc);
+        assert_int_equal(rc, 0);
+        assert_true(fake == NULL || fake->used(0) <= MIB(64));
+        pool_give(p, x, NULL);
+        /* What it held others may have; its limit is the device's while there are any. */
+        pool_end(p);
+        assert_int_equal(fl_gpu_pool_alloc(q, MIB(60), NULL, &x), -ENOMEM);
+        x = pool_take(q, MIB(40), NULL);
+        pool_give(q, x, NULL);
+        pool_give(q, y, NULL);
+        pool_end(q);
+        assert_int_equal(fl_gpu_mirror_destroy(m), 0);
     }
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     pool_give(p, pool_take(p, MIB(100), NULL), NULL); /* all have left: there is none */
@@ -163,9 +159,7 @@ static void what_is_refused_is_not_held(void **state)
         int rc = 0;
         fake->refuse("cuMemAlloc", 1, FL_CUDA_ERROR_OUT_OF_MEMORY, true);
         assert_int_equal(fl_gpu_pool_alloc(p, MIB(40), NULL, &x), -ENOMEM);
-        assert_null(mirror_of(MIB(40), 0, &rc));
-        fake->refuse("cuMemSetAccess", 1, FL_CUDA_ERROR_UNKNOWN, true);
-        assert_null(mirror_of(MIB(40), MIB(64), &rc));
+        assert_null(mirror_of(MIB(40), &rc));
         fake->refuse(NULL, 0, 0, false);
     }
     pool_give(p, pool_take(p, MIB(64), NULL), NULL);
@@ -263,7 +257,7 @@ static void statistics_are_of_the_device(void **state)
     pool_give(p, x, NULL);
     x = pool_take(p, MIB(2), NULL);
     z = pool_take(h, MIB(2), NULL);
-    struct fl_gpu_mirror *m = mirror_of(MIB(5), 0, &rc);
+    struct fl_gpu_mirror *m = mirror_of(MIB(5), &rc);
     assert_int_equal(rc, 0);
     s = of_device(0);
     assert_int_equal(s.limit_bytes, MIB(64));

@@ -268,10 +268,10 @@ static void a_step_is_as_few_copies_as_pay(void **state)
 static void copies_end_at_registrations(void **state)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(7), .input = true}};
-    uint64_t chunk = gpu_options.value[FL_OPTION_gpu_register_chunk];
+    size_t chunk = fl_pinned_chunk;
     void *base = NULL, *stream = gpu_stream();
     (void)state;
-    gpu_options.value[FL_OPTION_gpu_register_chunk] = MIB(2);
+    fl_pinned_chunk = MIB(2);
     if (fake != NULL) {
         fake->set(FAKE_CUDA_REGISTER_MAX, MIB(2));
     }
@@ -286,7 +286,7 @@ static void copies_end_at_registrations(void **state)
         gpu_wait(stream);
     }
     mirror_end(m);
-    gpu_options.value[FL_OPTION_gpu_register_chunk] = chunk;
+    fl_pinned_chunk = chunk;
     gpu_stream_end(stream);
 }
 
@@ -310,37 +310,6 @@ static void what_is_not_the_mirrors_is_refused(void **state)
     gpu_stream_end(stream);
 }
 
-static void it_grows_and_nothing_moves(void **state)
-{
-    struct fl_gpu_slot slot[] = {{.size = MIB(3), .input = true}};
-    struct fl_gpu_mirror_options o = mirror_options(slot, 1);
-    void *stream = gpu_stream(), *base = NULL;
-    (void)state;
-    struct fl_gpu_mirror *m = mirror_of(&o);
-    assert_int_equal(fl_gpu_mirror_grow(m, MIB(64)), -EBUSY);
-    assert_ok(fl_gpu_mirror_grow(m, MIB(1)));
-    mirror_end(m);
-    if (!gpu->has_vmm) {
-        return;
-    }
-    o.reserve = MIB(64);
-    m = mirror_of(&o);
-    uint64_t delta = fl_gpu_mirror_map(m)->delta, first = mirror_twin(m, 0);
-    assert_ok(fl_gpu_mirror_begin(m, &base));
-    mirror_write(base, MIB(3), 0x31);
-    assert_ok(fl_gpu_mirror_push(m, stream));
-    for (size_t len = MIB(8); len <= MIB(64); len *= 2) {
-        assert_ok(fl_gpu_mirror_grow(m, len));
-        gpu_fill(stream, first + len - MIB(1), MIB(1), 0x55);
-        assert_true(gpu_holds(stream, first + len - MIB(1), MIB(1), 0x55));
-    }
-    assert_int_equal(fl_gpu_mirror_grow(m, MIB(66)), -EBUSY);
-    assert_int_equal(fl_gpu_mirror_map(m)->delta, delta);
-    assert_true(gpu_holds(stream, fl_gpu_twin(fl_gpu_mirror_map(m), base), MIB(3), 0x31));
-    mirror_end(m);
-    gpu_stream_end(stream);
-}
-
 static void captured_streams_are_refused(void **state)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}};
@@ -355,7 +324,6 @@ static void captured_streams_are_refused(void **state)
     fake->capture(stream, true);
     assert_int_equal(fl_gpu_mirror_push(m, stream), -EINPROGRESS);
     assert_int_equal(fl_gpu_mirror_push_range(m, base, 1, stream), -EINPROGRESS);
-    assert_int_equal(fl_gpu_stage(gpu, mirror_twin(m, 0), slot, sizeof slot, stream), -EINPROGRESS);
     fake->capture(stream, false);
     assert_ok(fl_gpu_mirror_push(m, stream));
     mirror_end(m);
@@ -479,7 +447,6 @@ int main(void)
         each(a_step_is_as_few_copies_as_pay),
         each(copies_end_at_registrations),
         each(what_is_not_the_mirrors_is_refused),
-        each(it_grows_and_nothing_moves),
         each(captured_streams_are_refused),
         each(what_is_pulled_is_waited_for_in_each_schedule),
         each(an_end_breaks_no_capture),

@@ -96,8 +96,8 @@ static void each_option_has_its_field(void **state)
     assert_int_equal(o.page, 65536);
     read_env("FAULTLESS_GPU_STRATEGY=round", "FAULTLESS_GPU_PAGE=64K", FL_GPU_PINNED);
     assert_int_equal(o.strategy, FL_GPU_AUTO); /* of pinned pools nothing is said */
-    assert_int_equal(o.page, 4096);
-    read_env("FAULTLESS_GPU_PINNED_STRATEGY=unpooled", "MXNET_CPU_PINNED_MEM_POOL_RESERVE=9",
+    assert_int_equal(o.page, 65536);
+    read_env("FAULTLESS_GPU_PINNED_STRATEGY=unpooled", "MXNET_GPU_MEM_POOL_RESERVE=9",
              FL_GPU_PINNED);
     assert_int_equal(o.strategy, FL_GPU_UNPOOLED);
     assert_int_equal(o.reserve_percent, 9);

@@ -27,7 +27,6 @@ static void traced(bool planted)
     syscall(MARK);
     fl_gpu_start(NULL, &options);
     fl_gpu_fork_child();
-    fl_gpu_stop();
     if (planted) {
         syscall(SYS_gettid);
     }

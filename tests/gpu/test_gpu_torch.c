@@ -173,7 +173,5 @@ int main(void)
     };
 
     gpu_main("test_gpu_torch", NULL);
-    int failed = cmocka_run_group_tests(tests, gpu_all_late, NULL);
-    fl_gpu_stop(); /* as at exit: what is traced is written */
-    return failed;
+    return cmocka_run_group_tests(tests, gpu_all_late, NULL);
 }

@@ -347,7 +347,7 @@ static void something_else(struct fl_gpu_pool *p)
                 return;
             }
         }
-        bool lasts = p->o.events == FL_GPU_EVENTS_LAZY || fl_cuda.cuStreamGetId == NULL;
+        bool lasts = p->o.events == FL_GPU_EVENTS_LAZY;
         if (lasts || pick(2) == 0) { /* else it goes without a word */
             assert_int_equal(fl_gpu_pool_stream_retire(p, *s), 0);
         }
@@ -368,9 +368,7 @@ static void several_streams(void)
     for (unsigned i = 0; i < STREAMS; i++) {
         stream[i] = gpu_stream();
     }
-    /* An older driver's is a second run. */
-    unsigned ops = fl_cuda.cuStreamGetId != NULL ? OPS : OPS / 4;
-    for (unsigned op = 0; op < ops; op++) {
+    for (unsigned op = 0; op < OPS; op++) {
         uint64_t what = pick(20);
         if (what == 0) {
             something_else(p);

@@ -84,10 +84,10 @@ static void a_text_is_expanded_in_place(void **state)
     strcpy(o.names.rank, "5");
     fl_options_expand(&o, FL_OPTION_plan, 42);
     fl_options_expand(&o, FL_OPTION_trace, 42);
-    fl_options_expand(&o, FL_OPTION_gpu_trace, 42);
+    fl_options_expand(&o, FL_OPTION_gpu_driver, 42);
     assert_string_equal(o.text[FL_OPTION_plan], "/tmp/p-5");
     assert_string_equal(o.text[FL_OPTION_trace], "/tmp/t");
-    assert_null(o.text[FL_OPTION_gpu_trace]);
+    assert_null(o.text[FL_OPTION_gpu_driver]);
 }
 
 static void confirm_names_value_and_origin_of_each(void **state)
@@ -149,15 +149,7 @@ static void confirm_names_value_and_origin_of_each(void **state)
                         "faultless: FAULTLESS_GPU_REUSE=query (default)\n"
                         "faultless: FAULTLESS_GPU_EVENTS=eager (default)\n"
                         "faultless: FAULTLESS_GPU_FORK=none (default)\n"
-                        "faultless: FAULTLESS_GPU_SLOTS=2 (default)\n"
-                        "faultless: FAULTLESS_GPU_COALESCE_GAP=128K (default)\n"
-                        "faultless: FAULTLESS_GPU_REGISTER_CHUNK=64G (default)\n"
-                        "faultless: FAULTLESS_GPU_TRACE= (default)\n"
                         "faultless: FAULTLESS_GPU_PINNED_STRATEGY=auto (default)\n"
-                        "faultless: FAULTLESS_GPU_PINNED_PAGE=4K (default)\n"
-                        "faultless: FAULTLESS_GPU_PINNED_LARGE_ROUND=2M (default)\n"
-                        "faultless: FAULTLESS_GPU_PINNED_CUTOFF=24 (default)\n"
-                        "faultless: FAULTLESS_GPU_PINNED_RESERVE=5 (default)\n"
                         "faultless: FAULTLESS_GPU_PINNED_FRACTION=0.5 (default)\n");
 }
 

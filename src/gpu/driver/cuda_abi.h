@@ -24,7 +24,6 @@ typedef struct CUfunc_st *fl_CUfunction;
 /* Of the driver's enumerations, which have no negative values: as wide as int. */
 typedef int fl_CUdevice_attribute;
 typedef int fl_CUmemAllocationGranularity_flags;
-typedef int fl_CUmemAllocationHandleType;
 typedef int fl_CUmemPool_attribute;
 typedef int fl_CUstreamCaptureStatus;
 typedef int fl_CUstreamCaptureMode;
@@ -106,14 +105,12 @@ enum {
     FL_CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID = 34,
     FL_CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID = 50,
     FL_CU_DEVICE_ATTRIBUTE_VMM_SUPPORTED = 102,
-    FL_CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103,
     FL_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
     FL_CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID = 134,
     FL_CU_MEM_ALLOCATION_TYPE_PINNED = 1,
     FL_CU_MEM_LOCATION_TYPE_DEVICE = 1,
     FL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
     FL_CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1,
-    FL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1,
     FL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,
     FL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
     FL_CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
@@ -158,42 +155,39 @@ enum {
     X(REQUIRED, cuEventRecord, "", 2000, (fl_CUevent event, fl_CUstream stream))                   \
     X(REQUIRED, cuEventQuery, "", 2000, (fl_CUevent event))                                        \
     X(REQUIRED, cuEventSynchronize, "", 2000, (fl_CUevent event))                                  \
-    X(OPTIONAL, cuStreamGetId, "", 12000, (fl_CUstream stream, unsigned long long *id))            \
-    X(OPTIONAL, cuStreamGetCtx, "", 9020, (fl_CUstream stream, fl_CUcontext * context))            \
-    X(OPTIONAL, cuThreadExchangeStreamCaptureMode, "", 10010, (fl_CUstreamCaptureMode * mode))     \
-    X(OPTIONAL, cuStreamIsCapturing, "", 10000,                                                    \
+    X(REQUIRED, cuStreamGetId, "", 12000, (fl_CUstream stream, unsigned long long *id))            \
+    X(REQUIRED, cuStreamGetCtx, "", 9020, (fl_CUstream stream, fl_CUcontext * context))            \
+    X(REQUIRED, cuThreadExchangeStreamCaptureMode, "", 10010, (fl_CUstreamCaptureMode * mode))     \
+    X(REQUIRED, cuStreamIsCapturing, "", 10000,                                                    \
       (fl_CUstream stream, fl_CUstreamCaptureStatus * status))                                     \
-    X(OPTIONAL, cuMemPoolCreate, "", 11020,                                                        \
+    X(REQUIRED, cuMemPoolCreate, "", 11020,                                                        \
       (fl_CUmemoryPool * pool, const struct fl_CUmemPoolProps *props))                             \
-    X(OPTIONAL, cuMemPoolDestroy, "", 11020, (fl_CUmemoryPool pool))                               \
-    X(OPTIONAL, cuMemPoolSetAttribute, "", 11020,                                                  \
+    X(REQUIRED, cuMemPoolDestroy, "", 11020, (fl_CUmemoryPool pool))                               \
+    X(REQUIRED, cuMemPoolSetAttribute, "", 11020,                                                  \
       (fl_CUmemoryPool pool, fl_CUmemPool_attribute attribute, void *value))                       \
-    X(OPTIONAL, cuMemPoolGetAttribute, "", 11020,                                                  \
+    X(REQUIRED, cuMemPoolGetAttribute, "", 11020,                                                  \
       (fl_CUmemoryPool pool, fl_CUmemPool_attribute attribute, void *value))                       \
-    X(OPTIONAL, cuMemPoolTrimTo, "", 11020, (fl_CUmemoryPool pool, size_t keep))                   \
-    X(OPTIONAL, cuMemAllocFromPoolAsync, "", 11020,                                                \
+    X(REQUIRED, cuMemPoolTrimTo, "", 11020, (fl_CUmemoryPool pool, size_t keep))                   \
+    X(REQUIRED, cuMemAllocFromPoolAsync, "", 11020,                                                \
       (fl_CUdeviceptr * address, size_t len, fl_CUmemoryPool pool, fl_CUstream stream))            \
-    X(OPTIONAL, cuMemFreeAsync, "", 11020, (fl_CUdeviceptr address, fl_CUstream stream))           \
-    X(OPTIONAL, cuMemGetAllocationGranularity, "", 10020,                                          \
+    X(REQUIRED, cuMemFreeAsync, "", 11020, (fl_CUdeviceptr address, fl_CUstream stream))           \
+    X(REQUIRED, cuMemGetAllocationGranularity, "", 10020,                                          \
       (size_t * granularity, const struct fl_CUmemAllocationProp *prop,                            \
        fl_CUmemAllocationGranularity_flags option))                                                \
-    X(OPTIONAL, cuMemAddressReserve, "", 10020,                                                    \
+    X(REQUIRED, cuMemAddressReserve, "", 10020,                                                    \
       (fl_CUdeviceptr * address, size_t len, size_t align, fl_CUdeviceptr hint,                    \
        unsigned long long flags))                                                                  \
-    X(OPTIONAL, cuMemAddressFree, "", 10020, (fl_CUdeviceptr address, size_t len))                 \
-    X(OPTIONAL, cuMemCreate, "", 10020,                                                            \
+    X(REQUIRED, cuMemAddressFree, "", 10020, (fl_CUdeviceptr address, size_t len))                 \
+    X(REQUIRED, cuMemCreate, "", 10020,                                                            \
       (fl_CUmemGenericAllocationHandle * handle, size_t len,                                       \
        const struct fl_CUmemAllocationProp *prop, unsigned long long flags))                       \
-    X(OPTIONAL, cuMemRelease, "", 10020, (fl_CUmemGenericAllocationHandle handle))                 \
-    X(OPTIONAL, cuMemMap, "", 10020,                                                               \
+    X(REQUIRED, cuMemRelease, "", 10020, (fl_CUmemGenericAllocationHandle handle))                 \
+    X(REQUIRED, cuMemMap, "", 10020,                                                               \
       (fl_CUdeviceptr address, size_t len, size_t offset, fl_CUmemGenericAllocationHandle handle,  \
        unsigned long long flags))                                                                  \
-    X(OPTIONAL, cuMemUnmap, "", 10020, (fl_CUdeviceptr address, size_t len))                       \
-    X(OPTIONAL, cuMemSetAccess, "", 10020,                                                         \
+    X(REQUIRED, cuMemUnmap, "", 10020, (fl_CUdeviceptr address, size_t len))                       \
+    X(REQUIRED, cuMemSetAccess, "", 10020,                                                         \
       (fl_CUdeviceptr address, size_t len, const struct fl_CUmemAccessDesc *desc, size_t count))   \
-    X(OPTIONAL, cuMemExportToShareableHandle, "", 10020,                                           \
-      (void *out, fl_CUmemGenericAllocationHandle handle, fl_CUmemAllocationHandleType type,       \
-       unsigned long long flags))                                                                  \
     X(OPTIONAL, cuMemcpyBatchAsync, "", 12080,                                                     \
       (fl_CUdeviceptr * to, fl_CUdeviceptr * from, size_t * len, size_t count,                     \
        struct fl_CUmemcpyAttributes * attribute, size_t * attribute_index, size_t attributes,      \

@@ -4,9 +4,6 @@
  * driver allocates meanwhile is served by layers that know nothing of it, and by no thread that
  * waits for the list. */
 #include "gpu/driver/driver.h"
-#include "gpu/host/host.h"
-
-#include "gpu/trace/trace.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -92,20 +89,7 @@ static int look_at(struct fl_gpu *gpu)
     }
     rc = fl_cuda_status(fl_cuda.cuMemGetInfo(&left, &gpu->total), "cuMemGetInfo", 0);
     gpu->node = node_of(gpu->device);
-    gpu->has_vmm = attribute(gpu->device, FL_CU_DEVICE_ATTRIBUTE_VMM_SUPPORTED) == 1 &&
-                   fl_cuda.cuMemGetAllocationGranularity != NULL &&
-                   fl_cuda.cuMemAddressReserve != NULL && fl_cuda.cuMemAddressFree != NULL &&
-                   fl_cuda.cuMemCreate != NULL && fl_cuda.cuMemRelease != NULL &&
-                   fl_cuda.cuMemMap != NULL && fl_cuda.cuMemUnmap != NULL &&
-                   fl_cuda.cuMemSetAccess != NULL;
-    gpu->has_export =
-        attribute(gpu->device,
-                  FL_CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) == 1 &&
-        fl_cuda.cuMemExportToShareableHandle != NULL;
-    gpu->has_pools = attribute(gpu->device, FL_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 1 &&
-                     fl_cuda.cuMemPoolCreate != NULL && fl_cuda.cuMemPoolDestroy != NULL &&
-                     fl_cuda.cuMemPoolSetAttribute != NULL && fl_cuda.cuMemPoolTrimTo != NULL &&
-                     fl_cuda.cuMemAllocFromPoolAsync != NULL && fl_cuda.cuMemFreeAsync != NULL;
+    gpu->has_pools = attribute(gpu->device, FL_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 1;
     gpu->has_batch = fl_cuda.cuMemcpyBatchAsync != NULL;
     fl_gpu_leave(&guard);
     return rc;
@@ -204,9 +188,6 @@ static int open_in(int device, bool primary, struct fl_gpu **out)
         rc = open_device(id, device, primary, out);
     }
     fl_lock_release(&list_lock);
-    if (rc == 0) {
-        fl_gpu_trace_opened();
-    }
     return rc;
 }
 
@@ -240,7 +221,6 @@ static int close_handle(struct fl_gpu *gpu)
         return fl_gpu_fail(-EBUSY, "a pool or a mirror of the device is there");
     }
     *at = gpu->next;
-    fl_stage_end(gpu);
     code = gpu->primary && fl_cuda_open() == 0 ? fl_cuda.cuDevicePrimaryCtxRelease(gpu->device)
                                                : FL_CUDA_SUCCESS;
     free(gpu);

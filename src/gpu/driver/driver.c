@@ -26,7 +26,7 @@ static char why[TEXT];      /* there is no driver. Constant once the state is AB
 static _Thread_local char last[TEXT];
 
 static const struct call {
-    const char *name, *symbol; /* the driver's name, and how dlsym knows it */
+    const char *name;
     int version;
     bool required;
     size_t at;
@@ -34,7 +34,7 @@ static const struct call {
 #define REQUIRED true
 #define OPTIONAL false
 #define X(need, name, suffix, version, parameters)                                                 \
-    {#name, #name suffix, version, need, offsetof(struct fl_cuda, name)},
+    {#name, version, need, offsetof(struct fl_cuda, name)},
     FL_CUDA_CALLS(X)
 #undef X
 #undef REQUIRED
@@ -152,16 +152,18 @@ static bool find_calls(void *library)
     void *found = dlsym(library, "cuGetProcAddress_v2");
 
     memcpy(&ask, &found, sizeof found);
+    if (ask == NULL) {
+        (void)because("the driver is older than CUDA 12.0");
+        return false;
+    }
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         const struct call *c = &calls[i];
         int how = 0;
 
         found = NULL;
-        if (ask == NULL) {
-            found = dlsym(library, c->symbol);
-        } else if (ask(c->name, &found, c->version, FL_CU_GET_PROC_ADDRESS_DEFAULT, &how) !=
-                       FL_CUDA_SUCCESS ||
-                   how != 0) {
+        if (ask(c->name, &found, c->version, FL_CU_GET_PROC_ADDRESS_DEFAULT, &how) !=
+                FL_CUDA_SUCCESS ||
+            how != 0) {
             found = NULL;
         }
         if (found == NULL && c->required) {
@@ -290,7 +292,7 @@ int fl_gpu_enter(const struct fl_gpu *gpu, struct fl_gpu_guard *g)
 {
     int rc = fl_gpu_make_current(gpu, g);
 
-    if (rc == 0 && fl_cuda.cuThreadExchangeStreamCaptureMode != NULL) {
+    if (rc == 0) {
         g->relaxed = fl_cuda.cuThreadExchangeStreamCaptureMode(&g->mode) == FL_CUDA_SUCCESS;
     }
     return rc;
@@ -314,7 +316,7 @@ void fl_gpu_fork_child(void)
 {
     uint32_t now = atomic_load_explicit(&state, memory_order_relaxed);
 
-    fl_gpu_trace_fork_child();
+    fl_gpu_tracks_fork_child();
     fl_pinned_fork_child();
     fl_lock_init(&opening, FL_RANK_RUNTIME); /* its holder is not in this process */
     if (now == STATE_OPENING || now == STATE_READY) {

@@ -16,11 +16,8 @@ struct fl_gpu_host {
 extern FL_HIDDEN struct fl_gpu_host fl_gpu_host;
 
 /* options.c: what the environment says of pools and mirrors, as the option table has it; before
- * boot (tests of one file) the table's defaults. An option's value, its text (NULL: unset) and
- * whether the user set it. */
+ * boot (tests of one file) the table's defaults. An option's value. */
 uint64_t fl_gpu_option(enum fl_option_id id);
-const char *fl_gpu_option_text(enum fl_option_id id);
-bool fl_gpu_option_is_set(enum fl_option_id id);
 /* How many processes divide one device among them: FAULTLESS_GPU_SHARE, else the ranks on this host
  * by the devices that this process sees, rounded up: CUDA_VISIBLE_DEVICES' entries, else what the
  * driver counts. At least 1. Reads the environment; may open the driver when there are several
@@ -61,10 +58,9 @@ struct fl_gpu {
     int ordinal, node; /* node: of the host's memory next to it; -1: unknown */
     size_t total;      /* bytes of device memory */
     bool primary;      /* the context was retained, not the caller's */
-    bool has_vmm, has_export, has_batch, has_pools;
-    unsigned opens;                   /* Lock: the list's */
-    _Atomic unsigned users;           /* pools and mirrors */
-    _Atomic(struct fl_stage *) stage; /* NULL: nothing was staged yet */
+    bool has_batch, has_pools;
+    unsigned opens;         /* Lock: the list's */
+    _Atomic unsigned users; /* pools and mirrors */
 };
 
 /* As fl_gpu_open, but in the device's primary context whatever is current. */

@@ -20,16 +20,6 @@ uint64_t fl_gpu_option(enum fl_option_id id)
     return fl_gpu_host.options == NULL ? fl_option_preset(id) : fl_gpu_host.options->value[id];
 }
 
-const char *fl_gpu_option_text(enum fl_option_id id)
-{
-    return fl_gpu_host.options == NULL ? NULL : fl_gpu_host.options->text[id];
-}
-
-bool fl_gpu_option_is_set(enum fl_option_id id)
-{
-    return fl_gpu_host.options != NULL && fl_gpu_host.options->origin[id] != FL_ORIGIN_DEFAULT;
-}
-
 static double real(enum fl_option_id id)
 {
     uint64_t v = fl_gpu_option(id);
@@ -95,10 +85,6 @@ size_t fl_gpu_option_device_limit(void)
 static void pinned_defaults(struct fl_gpu_pool_options *o)
 {
     o->strategy = (enum fl_gpu_strategy)fl_gpu_option(FL_OPTION_gpu_pinned_strategy);
-    o->page = fl_gpu_option(FL_OPTION_gpu_pinned_page);
-    o->large_round = fl_gpu_option(FL_OPTION_gpu_pinned_large_round);
-    o->linear_cutoff = (unsigned)fl_gpu_option(FL_OPTION_gpu_pinned_cutoff);
-    o->reserve_percent = (unsigned)fl_gpu_option(FL_OPTION_gpu_pinned_reserve);
     o->fraction = real(FL_OPTION_gpu_pinned_fraction);
     o->limit = (size_t)((double)fl_sys.memory_total(NULL) * o->fraction) / ranks();
     o->initial = o->limit / PINNED_CHUNKS;
@@ -108,10 +94,6 @@ static void pinned_defaults(struct fl_gpu_pool_options *o)
 static void device_defaults(struct fl_gpu_pool_options *o)
 {
     o->strategy = (enum fl_gpu_strategy)fl_gpu_option(FL_OPTION_gpu_strategy);
-    o->page = fl_gpu_option(FL_OPTION_gpu_page);
-    o->large_round = fl_gpu_option(FL_OPTION_gpu_large_round);
-    o->linear_cutoff = (unsigned)fl_gpu_option(FL_OPTION_gpu_cutoff);
-    o->reserve_percent = (unsigned)fl_gpu_option(FL_OPTION_gpu_reserve);
     o->fraction = real(FL_OPTION_gpu_fraction);
     o->initial = fl_gpu_option(FL_OPTION_gpu_initial);
     o->regrow = fl_gpu_option(FL_OPTION_gpu_regrow);
@@ -126,6 +108,10 @@ void fl_gpu_pool_defaults(struct fl_gpu_pool_options *o, enum fl_gpu_target targ
     *o = (struct fl_gpu_pool_options){
         .size = sizeof *o,
         .target = target,
+        .page = fl_gpu_option(FL_OPTION_gpu_page),
+        .large_round = fl_gpu_option(FL_OPTION_gpu_large_round),
+        .linear_cutoff = (unsigned)fl_gpu_option(FL_OPTION_gpu_cutoff),
+        .reserve_percent = (unsigned)fl_gpu_option(FL_OPTION_gpu_reserve),
         .chunk = fl_gpu_option(FL_OPTION_gpu_chunk),
         .free_idle = fl_gpu_option(FL_OPTION_gpu_free_idle) != 0,
         .free_before_growth = fl_gpu_option(FL_OPTION_gpu_free_before_growth) != 0,

@@ -1,5 +1,5 @@
 /* Pinned host memory: huge pages that are populated first and registered with the driver then. The
- * room's header; and of staging (stage.c) its end, and what all copies ask first.
+ * room's header.
  *
  * From the region as PINNED extents (region/pin.h), or, when the process is not served, a map of
  * its own. Never malloc's: a program frees such a block when its copy call has returned,
@@ -20,21 +20,22 @@ struct fl_pinned {
     uint32_t forks;           /* fl_pinned_forks when it was taken */
 };
 
+/* Bytes of one registration at most, whole huge pages: 64 GiB, but in tests. */
+extern FL_HIDDEN size_t fl_pinned_chunk;
+
 /* `len` bytes at least, prepared as `how` says; how->node -1: the device's.
  *   gpu    whose context is current (fl_gpu_enter); NULL: it is not registered.
- *   chunk  bytes of one registration at most, whole huge pages; 0: 64 GiB. No copy may cross from
- *          one into the next.
+ * No copy may cross from one registration into the next.
  * Returns 0; -ENOMEM: neither addresses nor memory, or more than half of what the node has left. A
  * refusal of the driver's is its status, and nothing is held; with `bare_too` it is 0 all the same,
  * and p->chunk is 0.
  * Threads: any; no lock that an allocation takes may be held.  Cost: 50 ms a GiB to populate, 5 to
  * register. */
 int fl_pinned_take(struct fl_pinned *p, const struct fl_gpu *gpu, size_t len,
-                   const struct fl_pin *how, size_t chunk, bool bare_too);
+                   const struct fl_pin *how, bool bare_too);
 /* The same of memory that its owner keeps where it is, populated: it is registered, or refused
  * with p->range as it is; len 0: refused in part, and what is registered stays so. */
-int fl_pinned_borrow(struct fl_pinned *p, struct fl_range range, size_t chunk,
-                     const struct fl_gpu *gpu);
+int fl_pinned_borrow(struct fl_pinned *p, struct fl_range range, const struct fl_gpu *gpu);
 /* Nothing that was submitted uses it any more; the context is current when it is registered. 0, or
  * the driver's status: then its pages are pinned still and it is lost for good; in a fork's child
  * -ECHILD, and nothing is done. */
@@ -55,12 +56,5 @@ static inline bool fl_pinned_is_parents(const struct fl_pinned *p)
 {
     return p->forks != atomic_load_explicit(&fl_pinned_forks, memory_order_relaxed);
 }
-
-/* stage.c. Before the device is closed: its staging buffers, if there are any, go. No lock of an
- * allocation's. */
-void fl_stage_end(struct fl_gpu *gpu);
-/* 0; -EINPROGRESS: the stream is being captured into a graph, which would copy again whenever it
- * runs; no event says when. */
-int fl_gpu_refuse_capture(fl_CUstream stream);
 
 #endif

@@ -10,6 +10,10 @@
 
 static const struct fl_pinned nothing;
 
+/* The kernel's side of one registration is one table, 16 bytes a base page: drivers refuse 512 GiB
+ * at once. */
+size_t fl_pinned_chunk = (size_t)64 << 30;
+
 _Atomic uint32_t fl_pinned_forks;
 
 void fl_pinned_fork_child(void)
@@ -114,14 +118,6 @@ static void give_host(struct fl_pinned *p)
     *p = nothing;
 }
 
-/* The kernel's side of one registration is one table, 16 bytes a base page: drivers refuse 512 GiB
- * at once. */
-static size_t chunk_of(size_t asked)
-{
-    return fl_align_up(asked != 0 ? asked : fl_gpu_option(FL_OPTION_gpu_register_chunk),
-                       fl_page.huge);
-}
-
 static size_t piece_at(const struct fl_pinned *p, size_t done, size_t chunk)
 {
     return fl_min(chunk, p->range.len - done);
@@ -138,10 +134,9 @@ static int unregister(const struct fl_pinned *p, size_t upto, size_t chunk)
     int first = 0;
 
     for (size_t done = 0; done < upto; done += chunk) {
-        uint64_t start = fl_gpu_note_now();
+        uint64_t start = fl_timeline_now();
         fl_CUresult code = fl_cuda.cuMemHostUnregister(at(p, done));
-        fl_gpu_note_call("cuMemHostUnregister", start, fl_gpu_note_now(), piece_at(p, done, chunk),
-                         code);
+        fl_gpu_note_call(FL_TIMELINE_GPU_PIN, start, piece_at(p, done, chunk));
         if (code != FL_CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED && first == 0) {
             first = fl_cuda_status(code, "cuMemHostUnregister", piece_at(p, done, chunk));
         }
@@ -149,16 +144,17 @@ static int unregister(const struct fl_pinned *p, size_t upto, size_t chunk)
     return first;
 }
 
-static int enlist(struct fl_pinned *p, size_t chunk)
+static int enlist(struct fl_pinned *p)
 {
+    size_t chunk = fl_pinned_chunk;
     int rc = 0;
 
     for (size_t done = 0; done < p->range.len && rc == 0; done += chunk) {
         size_t len = piece_at(p, done, chunk);
-        uint64_t start = fl_gpu_note_now();
+        uint64_t start = fl_timeline_now();
         fl_CUresult code =
             fl_cuda.cuMemHostRegister(at(p, done), len, FL_CU_MEMHOSTREGISTER_PORTABLE);
-        fl_gpu_note_call("cuMemHostRegister", start, fl_gpu_note_now(), len, code);
+        fl_gpu_note_call(FL_TIMELINE_GPU_PIN, start, len);
         rc = fl_cuda_status(code, "cuMemHostRegister", len);
         if (rc != 0 && unregister(p, done, chunk) != 0) {
             *p = nothing; /* its pages are pinned still: they are left alone */
@@ -170,7 +166,7 @@ static int enlist(struct fl_pinned *p, size_t chunk)
 }
 
 int fl_pinned_take(struct fl_pinned *p, const struct fl_gpu *gpu, size_t len,
-                   const struct fl_pin *how, size_t chunk, bool bare_too)
+                   const struct fl_pin *how, bool bare_too)
 {
     struct fl_pin pin = *how;
 
@@ -184,7 +180,7 @@ int fl_pinned_take(struct fl_pinned *p, const struct fl_gpu *gpu, size_t len,
     if (take_host(p, fl_align_up(len, fl_page.huge), &pin) != 0) {
         return fl_gpu_fail(-ENOMEM, "pinned memory: more than the host has to give");
     }
-    int rc = gpu != NULL ? enlist(p, chunk_of(chunk)) : 0;
+    int rc = gpu != NULL ? enlist(p) : 0;
     if (rc == 0 || (bare_too && p->range.len != 0)) {
         return 0;
     }
@@ -194,13 +190,12 @@ int fl_pinned_take(struct fl_pinned *p, const struct fl_gpu *gpu, size_t len,
     return rc;
 }
 
-int fl_pinned_borrow(struct fl_pinned *p, struct fl_range range, size_t chunk,
-                     const struct fl_gpu *gpu)
+int fl_pinned_borrow(struct fl_pinned *p, struct fl_range range, const struct fl_gpu *gpu)
 {
     *p = (struct fl_pinned){.range = range,
                             .borrowed = true,
                             .forks = atomic_load_explicit(&fl_pinned_forks, memory_order_relaxed)};
-    return gpu != NULL ? enlist(p, chunk_of(chunk)) : 0;
+    return gpu != NULL ? enlist(p) : 0;
 }
 
 int fl_pinned_give(struct fl_pinned *p)

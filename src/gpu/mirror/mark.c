@@ -102,7 +102,7 @@ static int await(struct fl_gpu_mirror *m, struct fl_mirror_mark *k, uint64_t tim
     if (code == FL_CUDA_ERROR_NOT_READY) {
         uint64_t began = fl_sys.now_ns();
         code = fl_cuda.cuEventSynchronize(k->event);
-        fl_gpu_note_stall(&m->track, fl_sys.now_ns() - began);
+        fl_gpu_note_stall(&m->track, began);
     }
     int rc = fl_cuda_status(code, "cuEventSynchronize", 0);
     if (rc == 0) {

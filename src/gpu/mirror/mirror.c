@@ -3,7 +3,7 @@
  *
  * Either the blocks are given, all of them there at the same time, and the memory is the mirror's
  * own; or they are a plan's, and the host's side is the arena that the step's blocks are served
- * from: step_plan.c. One thread at a time creates, begins, pushes, grows and destroys one mirror;
+ * from: step_plan.c. One thread at a time creates, begins, pushes and destroys one mirror;
  * ranges are copied by any. */
 #include "gpu/mirror/mirror.h"
 #include "gpu/driver/driver.h"
@@ -16,8 +16,8 @@ void fl_gpu_mirror_defaults(struct fl_gpu_mirror_options *o)
 {
     *o =
         (struct fl_gpu_mirror_options){.size = sizeof *o,
-                                       .inputs = (unsigned)fl_gpu_option(FL_OPTION_gpu_slots),
-                                       .coalesce_gap = fl_gpu_option(FL_OPTION_gpu_coalesce_gap),
+                                       .inputs = FL_MIRROR_SLOTS,
+                                       .coalesce_gap = 128 * FL_KIB,
                                        .numa_node = -1,
                                        .fork = (enum fl_gpu_fork)fl_gpu_option(FL_OPTION_gpu_fork)};
 }
@@ -81,23 +81,30 @@ static int take_own(struct fl_gpu_mirror *m, const struct fl_gpu *gpu,
     m->zone = plan.zone;
     m->slots = o->inputs;
     m->slot_at[1] = m->slots > 1 ? plan.zone : 0;
-    return fl_pinned_take(&m->host, gpu, fl_max(plan.len, 1), how, 0, true);
+    return fl_pinned_take(&m->host, gpu, fl_max(plan.len, 1), how, true);
 }
 
 /* The context is current; the host's side is registered. */
-static int make_device(struct fl_gpu_mirror *m, struct fl_gpu *gpu, size_t reserve, bool shared)
+static int make_device(struct fl_gpu_mirror *m, struct fl_gpu *gpu)
 {
-    fl_gpu_account_join(gpu, fl_gpu_option_device_limit());
-    int rc = fl_twin_make(&m->twin, gpu, m->host.range.len, reserve, shared);
+    size_t len = m->host.range.len;
 
+    fl_gpu_account_join(gpu, fl_gpu_option_device_limit());
+    int rc = fl_gpu_account_take(gpu, len);
+    if (rc == 0) {
+        rc = fl_cuda_status(fl_cuda.cuMemAlloc(&m->twin, len), "cuMemAlloc", len);
+        if (rc != 0) {
+            fl_gpu_account_give(gpu, len);
+        }
+    }
     if (rc != 0) {
         fl_gpu_account_leave(gpu);
-    } else {
-        m->gpu = gpu;
-        m->has_batch = gpu->has_batch;
-        m->map.delta = m->twin.base - m->host.range.base;
+        return rc;
     }
-    return rc;
+    m->gpu = gpu;
+    m->has_batch = gpu->has_batch;
+    m->map.delta = m->twin - m->host.range.base;
+    return 0;
 }
 
 static int give_host(struct fl_gpu_mirror *m)
@@ -128,8 +135,7 @@ static int build(struct fl_gpu_mirror *m, struct fl_gpu *gpu, const struct fl_gp
     if (rc != 0) {
         return rc;
     }
-    if (gpu != NULL && m->host.chunk != 0 &&
-        (rc = make_device(m, gpu, o->reserve, o->shared)) != 0) {
+    if (gpu != NULL && m->host.chunk != 0 && (rc = make_device(m, gpu)) != 0) {
         (void)give_host(m);
         return rc;
     }
@@ -144,8 +150,7 @@ static void begin_life(struct fl_gpu_mirror *m)
     m->track = (struct fl_gpu_track){
         .kind = FL_GPU_TRACK_COPIES, .device = m->gpu != NULL ? m->gpu->ordinal : -1, .owner = m};
     if (m->gpu != NULL) {
-        atomic_store_explicit(&m->track.device_bytes, m->twin.len, memory_order_relaxed);
-        atomic_store_explicit(&m->track.pinned_bytes, m->host.range.len, memory_order_relaxed);
+        atomic_store_explicit(&m->track.bytes, m->host.range.len, memory_order_relaxed);
         atomic_fetch_add_explicit(&m->gpu->users, 1, memory_order_relaxed);
         fl_gpu_track_open(&m->track);
     }
@@ -184,8 +189,12 @@ int fl_gpu_mirror_create(struct fl_gpu *gpu, const struct fl_gpu_mirror_options 
  * refusal is told; what was refused is lost. */
 static int end_device(struct fl_gpu_mirror *m)
 {
-    int rc = fl_twin_end(&m->twin, m->gpu), given = give_host(m);
+    size_t len = m->host.range.len;
+    int rc = fl_cuda_status(fl_cuda.cuMemFree(m->twin), "cuMemFree", len), given = give_host(m);
 
+    if (rc == 0) {
+        fl_gpu_account_give(m->gpu, len);
+    }
     return rc != 0 ? rc : given;
 }
 
@@ -249,58 +258,4 @@ int fl_gpu_mirror_destroy(struct fl_gpu_mirror *m)
 const struct fl_gpu_mirror_map *fl_gpu_mirror_map(const struct fl_gpu_mirror *m)
 {
     return m != NULL ? &m->map : NULL;
-}
-
-int fl_gpu_mirror_grow(struct fl_gpu_mirror *m, size_t len)
-{
-    struct fl_gpu_guard guard;
-    int rc = fl_mirror_enter(m, &guard);
-
-    if (rc == 0) {
-        rc = fl_twin_grow(&m->twin, m->gpu, len);
-        atomic_store_explicit(&m->track.device_bytes, m->twin.len, memory_order_relaxed);
-        fl_gpu_leave(&guard);
-    }
-    return rc;
-}
-
-int fl_gpu_mirror_peer(struct fl_gpu_mirror *m, int device)
-{
-    struct fl_gpu_guard guard;
-    int rc = fl_mirror_enter(m, &guard);
-
-    if (rc == 0) {
-        rc = fl_twin_admit(&m->twin, device);
-        fl_gpu_leave(&guard);
-    }
-    return rc;
-}
-
-int fl_gpu_mirror_export(struct fl_gpu_mirror *m, unsigned piece, int *out_fd, size_t *out_offset,
-                         size_t *out_len)
-{
-    struct fl_gpu_guard guard;
-
-    if (out_fd == NULL || out_offset == NULL || out_len == NULL) {
-        return fl_gpu_fail(-EINVAL, "fl_gpu_mirror_export: nowhere to put it");
-    }
-    int rc = fl_mirror_enter(m, &guard);
-    if (rc != 0) {
-        return rc;
-    }
-    const struct fl_twin *t = &m->twin;
-    if (!t->is_shared || t->reserved == 0) {
-        rc = fl_gpu_fail(-ENOTSUP, "the mirror was not made to be shared, or the driver cannot");
-    } else if (piece >= t->pieces) {
-        rc = fl_gpu_fail(-ENODATA, "the mirror has not so many pieces");
-    } else {
-        const struct fl_twin_piece *p = &t->piece[piece];
-        rc = fl_cuda_status(fl_cuda.cuMemExportToShareableHandle(
-                                out_fd, p->handle, FL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-                            "cuMemExportToShareableHandle", p->len);
-        *out_offset = p->offset;
-        *out_len = p->len;
-    }
-    fl_gpu_leave(&guard);
-    return rc;
 }

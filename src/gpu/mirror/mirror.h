@@ -1,5 +1,5 @@
-/* The mirror's parts: see mirror.c (layout, life), device_side.c (the device's side), push.c
- * (copies), mark.c (which are under way), read.c (from files). One folder's inner header.
+/* The mirror's parts: see mirror.c (life), slots.c (layout), push.c (copies), mark.c (which are
+ * under way), read.c (from files), step_plan.c (over a plan's arena). One folder's inner header.
  *
  * Offsets: [inputs, slot 0][inputs, slot 1][the rest], the same on both sides. Everything of the
  * zone that push copies lies in it once a slot, at the same offsets from the slot's start. */
@@ -15,21 +15,6 @@ enum { FL_MIRROR_SLOTS = 2, FL_MIRROR_REST = FL_MIRROR_SLOTS };
 /* Of the input zone: bytes that one copy takes, from a slot's start. */
 struct fl_run {
     size_t offset, len;
-};
-
-/* The device's memory: one allocation, or addresses that pieces are mapped to as it grows. */
-struct fl_twin {
-    fl_CUdeviceptr base; /* 0: there is none */
-    size_t len;          /* bytes that are memory */
-    size_t reserved;     /* bytes of addresses; 0: one allocation */
-    size_t granule;
-    bool is_shared;  /* pieces can be exported */
-    uint64_t access; /* devices that may use it, a bit each */
-    struct fl_twin_piece {
-        fl_CUmemGenericAllocationHandle handle;
-        size_t offset, len;
-    } * piece;
-    unsigned pieces;
 };
 
 /* A stream's copies, of a slot or of the rest of the mirror. Lock: the mirror's, but for the
@@ -52,7 +37,7 @@ struct fl_gpu_mirror {
     struct fl_gpu_mirror_map map; /* first: what is read each time */
     struct fl_gpu *gpu;           /* NULL: the host's side alone */
     struct fl_pinned host;
-    struct fl_twin twin;
+    fl_CUdeviceptr twin; /* with a device: as many bytes as the host's side */
     struct fl_gpu_track track;
     size_t gap;                      /* as in the options */
     size_t zone;                     /* bytes of one slot */
@@ -88,15 +73,6 @@ int fl_mirror_make_room(struct fl_gpu_mirror *m, size_t runs);
 /* One more run, by offset. */
 void fl_mirror_add_run(struct fl_run *run, size_t *runs, struct fl_run next, size_t gap);
 
-/* device_side.c: of `len` bytes. The context is current. 0, or the driver's status with nothing
- * held. `shared`: as in the options. */
-int fl_twin_make(struct fl_twin *t, const struct fl_gpu *gpu, size_t len, size_t reserve,
-                 bool shared);
-/* Another device may use it, too. Likewise. */
-int fl_twin_admit(struct fl_twin *t, int device);
-int fl_twin_grow(struct fl_twin *t, const struct fl_gpu *gpu, size_t len);
-int fl_twin_end(struct fl_twin *t, const struct fl_gpu *gpu);
-
 /* layout: fills each offset; the zone's and the whole's length. 0; -EINVAL: an alignment is none,
  * or there are too many bytes. */
 struct fl_mirror_plan {
@@ -110,6 +86,9 @@ int fl_mirror_lay_out(struct fl_gpu_slot *slot, size_t count, unsigned slots, si
 /* push.c: `m` is there, not a parent's, and has a device whose context is current from here on.
  * Else the status, and nothing to leave. */
 int fl_mirror_enter(struct fl_gpu_mirror *m, struct fl_gpu_guard *guard);
+/* 0; -EINPROGRESS: the stream is being captured into a graph, which would copy again whenever it
+ * runs; no event says when. */
+int fl_mirror_refuse_capture(fl_CUstream stream);
 /* mark.c. From here on copies may be under way, until what was submitted to `stream` so far has
  * run. Always done; 0, or why it had to be waited for. */
 int fl_mark_put(struct fl_gpu_mirror *m, struct fl_mirror_marks *all, fl_CUstream stream);

@@ -1,7 +1,6 @@
 /* A mirror's copies. They are in order on the stream that they are given; an event a slot says when
  * its memory may be written again. */
 #include "gpu/mirror/mirror.h"
-#include "gpu/host/host.h"
 
 #include <errno.h>
 
@@ -31,6 +30,18 @@ int fl_mirror_enter(struct fl_gpu_mirror *m, struct fl_gpu_guard *guard)
         return fl_gpu_fail(-ENODEV, "the mirror has its host's side alone");
     }
     return fl_gpu_enter(m->gpu, guard);
+}
+
+int fl_mirror_refuse_capture(fl_CUstream stream)
+{
+    int capturing = FL_CU_STREAM_CAPTURE_STATUS_NONE;
+    int rc =
+        fl_cuda_status(fl_cuda.cuStreamIsCapturing(stream, &capturing), "cuStreamIsCapturing", 0);
+
+    if (rc == 0 && capturing != FL_CU_STREAM_CAPTURE_STATUS_NONE) {
+        rc = fl_gpu_fail(-EINPROGRESS, "the stream is being captured");
+    }
+    return rc;
 }
 
 /* One copy for each registration that the range lies in. */
@@ -151,7 +162,7 @@ int fl_gpu_mirror_push(struct fl_gpu_mirror *m, void *stream)
     if (rc != 0) {
         return rc;
     }
-    rc = m->begun ? fl_gpu_refuse_capture(stream) : fl_gpu_fail(-EINVAL, "push without begin");
+    rc = m->begun ? fl_mirror_refuse_capture(stream) : fl_gpu_fail(-EINVAL, "push without begin");
     if (rc == 0) {
         rc = push_runs(m, m->map.host + m->slot_at[m->slot], stream);
         int marked = fl_mark_put(m, &m->at[m->slot], stream); /* part of it may be under way */
@@ -169,7 +180,7 @@ static int range_call(struct fl_gpu_mirror *m, const void *host, size_t len, voi
     if (rc != 0) {
         return rc;
     }
-    rc = fl_mirror_has(m, host, len) ? fl_gpu_refuse_capture(stream)
+    rc = fl_mirror_has(m, host, len) ? fl_mirror_refuse_capture(stream)
                                      : fl_gpu_fail(-EINVAL, "not a range of the mirror");
     if (rc == 0 && len != 0) {
         rc = copy_range(m, (uintptr_t)host, len, stream, in);

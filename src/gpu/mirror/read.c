@@ -1,7 +1,6 @@
 /* From a file to the mirror's host side and on to the device, piece by piece: while one is read the
  * one before is copied. */
 #include "gpu/mirror/mirror.h"
-#include "gpu/host/host.h"
 
 #include <errno.h>
 
@@ -33,7 +32,7 @@ static int read_in(struct reading *r, int fd, uint64_t offset, struct fl_range t
 {
     struct fl_read how = {
         .fd = fd, .offset = offset, .to = to, .ring = may_ring(), .done = pass_on, .arg = r};
-    int rc = r->device ? fl_gpu_refuse_capture(r->stream) : 0;
+    int rc = r->device ? fl_mirror_refuse_capture(r->stream) : 0;
 
     rc = rc == 0 && r->device ? fl_mirror_await(r->m, to) : rc;
     if (rc != 0) {

@@ -172,7 +172,7 @@ int fl_follow_take(struct fl_gpu_mirror *m, const struct fl_pin *how)
         let_go(m);
         return rc;
     }
-    (void)fl_pinned_borrow(&m->host, range, 0, m->gpu);
+    (void)fl_pinned_borrow(&m->host, range, m->gpu);
     if (m->host.range.len == 0) { /* it is registered in part, and stays so */
         return -EIO;
     }

@@ -299,7 +299,6 @@ int fl_gpu_pool_step(struct fl_gpu_pool *pool)
     int rc = with_context(pool, &g);
 
     if (rc == 0) {
-        fl_gpu_note_instant("step", pool->gpu->ordinal, pool->plan->step);
         rc = step(pool);
         fl_planned_leave(pool->plan);
         fl_pool_leave(pool, &g);

@@ -29,7 +29,6 @@ struct fl_pool_slot {
     _Atomic uint32_t state;   /* release at its end, pairs with the owner's acquire */
     uint64_t step;            /* in which it was taken last. The owner's */
     size_t requested;
-    uint32_t tag;
     struct fl_pool_stream *taker; /* the owner's, while it is free */
     /* Written by the thread that ends it. */
     struct fl_pool_stream *stream; /* NULL: safe for all */
@@ -145,9 +144,6 @@ static inline struct fl_pool_site *fl_planned_site(const struct fl_pool_layout *
 uint64_t fl_planned_live_bytes(const struct fl_pool_plan *plan);
 uint64_t fl_planned_live(const struct fl_pool_plan *plan);
 void fl_planned_add_stats(const struct fl_gpu_pool *p, struct fl_gpu_pool_stats *s);
-void fl_planned_each(struct fl_gpu_pool *p, fl_gpu_live_fn *fn, void *arg);
-/* Under the lock, at the end of what has changed them. */
-void fl_pool_note(struct fl_gpu_pool *p);
 
 /* ---- layout.c ---- */
 

@@ -57,39 +57,6 @@ void fl_planned_add_stats(const struct fl_gpu_pool *p, struct fl_gpu_pool_stats 
     s->frees += get(&plan->given.count) + get(&plan->given_by_others.count);
 }
 
-void fl_pool_note(struct fl_gpu_pool *p)
-{
-    if (fl_gpu_is_traced()) {
-        struct fl_gpu_pool_stats s = p->s;
-        if (p->plan != NULL) {
-            fl_planned_add_stats(p, &s);
-        }
-        struct fl_gpu_figures f = {s.occupied_bytes, s.free_bytes, s.served_pool_bytes,
-                                   s.served_api_bytes};
-        fl_gpu_trace_figures(&p->track, &f);
-    }
-}
-
-static FL_APART void note(struct fl_gpu_pool *p)
-{
-    fl_lock_acquire(&p->lock);
-    fl_pool_note(p);
-    fl_lock_release(&p->lock);
-}
-
-void fl_planned_each(struct fl_gpu_pool *p, fl_gpu_live_fn *fn, void *arg)
-{
-    const struct fl_pool_layout *l = fl_planned_layout(p);
-
-    for (size_t i = 0; l != NULL && i < l->n; i++) {
-        const struct fl_pool_slot *slot = &l->slot[i];
-        if (atomic_load_explicit(&slot->state, memory_order_acquire) == FL_SLOT_USED) {
-            struct fl_gpu_live live = {slot->requested, slot->len, slot->tag, true};
-            fn(arg, &live);
-        }
-    }
-}
-
 /* ---- may it be there? ---- */
 
 /* Everything of `t` up to `stamp` has run, or, for what is not pinned, `s` is made to wait for it.
@@ -238,7 +205,6 @@ static FL_INLINE void place(struct fl_gpu_pool *p, struct fl_pool_layout *l,
     slot->step = plan->step;
     slot->taker = s;
     slot->requested = size;
-    slot->tag = fl_gpu_tag_now();
     atomic_store_explicit(&l->site[slot->site].slot, slot, memory_order_relaxed);
     /* release: pairs with the compare-and-exchange at its end */
     atomic_store_explicit(&slot->state, FL_SLOT_USED, memory_order_release);
@@ -248,9 +214,6 @@ static FL_INLINE void place(struct fl_gpu_pool *p, struct fl_pool_layout *l,
     uint64_t now = fl_min(fl_planned_live_bytes(plan), l->len) + get(&p->occupied);
     if (now > get(&plan->peak)) {
         atomic_store_explicit(&plan->peak, now, memory_order_relaxed);
-    }
-    if (fl_gpu_is_traced()) {
-        note(p);
     }
 }
 
@@ -364,9 +327,6 @@ static FL_INLINE void end(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool
         atomic_fetch_add_explicit(&flow->count, 1, memory_order_release);
         atomic_fetch_add_explicit(&flow->bytes, len, memory_order_release);
         atomic_fetch_add_explicit(&flow->requested, requested, memory_order_release);
-    }
-    if (fl_gpu_is_traced()) {
-        note(p);
     }
 }
 

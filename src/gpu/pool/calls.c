@@ -197,9 +197,6 @@ int fl_gpu_pool_trim(struct fl_gpu_pool *pool, size_t keep, size_t *out_released
     fl_collect_batch(pool, true);
     fl_lock_release(&pool->lock);
     rc = fl_chunk_trim(pool, keep, &released);
-    fl_lock_acquire(&pool->lock);
-    fl_pool_note(pool);
-    fl_lock_release(&pool->lock);
     fl_pool_leave(pool, &g);
     if (out_released != NULL) {
         *out_released = released;

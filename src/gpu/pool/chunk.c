@@ -11,59 +11,54 @@
 
 /* Whole huge pages of our own, which are cheaper to pin and as cheap to copy from; the driver's
  * where that is refused, and for what is small. */
-static int ask_pinned(struct fl_gpu_pool *p, struct fl_pool_chunk *c, const char **name)
+static int ask_pinned(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
     struct fl_pin how = {.node = p->o.numa_node, .fork = FL_PIN_APART};
     void *base = NULL;
     int rc = -ENOTSUP;
 
     if (c->len >= fl_page.huge) {
-        *name = "pinned memory"; /* populated, registered */
-        rc = fl_pinned_take(&c->pinned, p->gpu, c->len, &how, 0, false);
+        rc = fl_pinned_take(&c->pinned, p->gpu, c->len, &how, false);
         c->address = c->pinned.range.base;
     }
     if (rc == 0 || rc == -ENOMEM || rc == -ESHUTDOWN) {
         return rc;
     }
-    *name = "cuMemHostAlloc";
     c->pinned = (struct fl_pinned){.chunk = 0};
     rc = fl_pool_status(p, fl_cuda.cuMemHostAlloc(&base, c->len, FL_CU_MEMHOSTALLOC_PORTABLE),
-                        *name, c->len);
+                        "cuMemHostAlloc", c->len);
     c->address = (uintptr_t)base;
     return rc;
 }
 
-static int ask(struct fl_gpu_pool *p, const struct fl_pool_stream *s, struct fl_pool_chunk *c,
-               const char **name)
+static int ask(struct fl_gpu_pool *p, const struct fl_pool_stream *s, struct fl_pool_chunk *c)
 {
+    const char *name = "cuMemAlloc";
     fl_CUdeviceptr address = 0;
     fl_CUresult code;
 
     if (p->is_pinned) {
-        return ask_pinned(p, c, name);
+        return ask_pinned(p, c);
     }
     if (p->async != NULL) {
-        *name = "cuMemAllocFromPoolAsync";
+        name = "cuMemAllocFromPoolAsync";
         code = fl_cuda.cuMemAllocFromPoolAsync(&address, c->len, p->async, s->handle);
     } else {
-        *name = "cuMemAlloc";
         code = fl_cuda.cuMemAlloc(&address, c->len);
     }
     c->address = address;
-    return fl_pool_status(p, code, *name, c->len);
+    return fl_pool_status(p, code, name, c->len);
 }
 
 /* What is refused is the caller's still, and may be given again. */
-static int tell_pinned(struct fl_gpu_pool *p, struct fl_pool_chunk *c, const char **name)
+static int tell_pinned(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
     struct fl_pinned before = c->pinned;
 
     if (before.range.len == 0) {
-        *name = "cuMemFreeHost";
-        return fl_pool_status(p, fl_cuda.cuMemFreeHost((void *)(uintptr_t)c->address), *name,
-                              c->len);
+        return fl_pool_status(p, fl_cuda.cuMemFreeHost((void *)(uintptr_t)c->address),
+                              "cuMemFreeHost", c->len);
     }
-    *name = "pinned memory back";
     int rc = fl_pinned_give(&c->pinned);
     if (rc != 0) {
         c->pinned = before;
@@ -71,22 +66,21 @@ static int tell_pinned(struct fl_gpu_pool *p, struct fl_pool_chunk *c, const cha
     return rc;
 }
 
-static int tell(struct fl_gpu_pool *p, const struct fl_pool_stream *s, struct fl_pool_chunk *c,
-                const char **name)
+static int tell(struct fl_gpu_pool *p, const struct fl_pool_stream *s, struct fl_pool_chunk *c)
 {
+    const char *name = "cuMemFree";
     fl_CUresult code;
 
     if (p->is_pinned) {
-        return tell_pinned(p, c, name);
+        return tell_pinned(p, c);
     }
     if (p->async != NULL) {
-        *name = "cuMemFreeAsync";
+        name = "cuMemFreeAsync";
         code = fl_cuda.cuMemFreeAsync(c->address, s != NULL ? fl_stream_handle(s) : NULL);
     } else {
-        *name = "cuMemFree";
         code = fl_cuda.cuMemFree(c->address);
     }
-    return fl_pool_status(p, code, *name, c->len);
+    return fl_pool_status(p, code, name, c->len);
 }
 
 static void remember(struct fl_gpu_pool *p, int rc)
@@ -115,13 +109,12 @@ static void unbook(struct fl_gpu_pool *p, size_t len)
 int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
                          struct fl_pool_chunk *c)
 {
-    const char *name;
     int rc = book(p, c->len);
     if (rc != 0) {
         return rc;
     }
     uint64_t start = fl_sys.now_ns();
-    rc = ask(p, s, c, &name);
+    rc = ask(p, s, c);
     uint64_t end = fl_sys.now_ns();
 
     if (p->async != NULL && fl_async_rebook(p) != 0 && rc == 0) { /* it grew by more than asked */
@@ -131,7 +124,7 @@ int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
         unbook(p, c->len);
     }
     remember(p, rc);
-    fl_gpu_note_call(name, start, end, c->len, rc);
+    fl_gpu_note_call(FL_TIMELINE_GPU_TAKE, start, c->len);
     fl_lock_acquire(&p->lock);
     p->s.driver_allocs++;
     p->s.driver_ns += end - start;
@@ -142,16 +135,15 @@ int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
 int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
                        struct fl_pool_chunk *c)
 {
-    const char *name;
     uint64_t start = fl_sys.now_ns();
-    int rc = tell(p, s, c, &name);
+    int rc = tell(p, s, c);
     uint64_t end = fl_sys.now_ns();
 
     if (rc == 0) {
         unbook(p, c->len);
     }
     remember(p, rc);
-    fl_gpu_note_call(name, start, end, c->len, rc);
+    fl_gpu_note_call(FL_TIMELINE_GPU_GIVE, start, c->len);
     fl_lock_acquire(&p->lock);
     p->s.driver_frees++;
     p->s.implicit_syncs += p->async == NULL;
@@ -277,7 +269,6 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
         *out = admit(p, s, c, b, len);
         (*out)->by = s->number;
         fl_block_used(p, *out, requested);
-        (*out)->reused = false;
         p->s.served_api_bytes += len;
     } else {
         fl_record_put(p, b);
@@ -371,6 +362,5 @@ int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
     fl_lock_acquire(&p->lock);
     p->s.trims += *out_released != 0;
     fl_lock_release(&p->lock);
-    fl_gpu_note_instant("trim", p->gpu->ordinal, *out_released);
     return rc;
 }

@@ -155,5 +155,4 @@ void fl_collect_batch(struct fl_gpu_pool *p, bool all)
     p->garbage_bytes -= reclaimed;
     p->s.gc_batches++;
     p->s.gc_bytes += reclaimed;
-    fl_gpu_note_instant("collect", p->gpu->ordinal, reclaimed);
 }

@@ -6,25 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void each_live(void *owner, fl_gpu_live_fn *fn, void *arg)
-{
-    struct fl_gpu_pool *p = owner;
-
-    fl_lock_acquire(&p->lock);
-    for (const struct fl_pool_chunk *c = p->chunks; c != NULL; c = c->next) {
-        for (const struct fl_pool_block *b = c->first; b != NULL; b = b->after) {
-            if (b->state == FL_BLOCK_USED) {
-                struct fl_gpu_live live = {b->requested, b->len, b->tag, b->reused};
-                fn(arg, &live);
-            }
-        }
-    }
-    if (p->plan != NULL) {
-        fl_planned_each(p, fn, arg);
-    }
-    fl_lock_release(&p->lock);
-}
-
 static struct fl_gpu_pool_stats stats_of(const struct fl_gpu_pool *p)
 {
     struct fl_gpu_pool_stats s = p->s;
@@ -142,12 +123,8 @@ int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_options *o,
     }
     atomic_fetch_add_explicit(&gpu->users, 1, memory_order_relaxed);
     fl_gpu_account_join(gpu, p->is_pinned ? 0 : p->o.limit);
-    p->track = (struct fl_gpu_track){.kind = FL_GPU_TRACK_POOL,
-                                     .device = gpu->ordinal,
-                                     .target = p->o.target,
-                                     .owner = p,
-                                     .each = each_live,
-                                     .add = add_stats};
+    p->track = (struct fl_gpu_track){
+        .kind = FL_GPU_TRACK_POOL, .device = gpu->ordinal, .owner = p, .add = add_stats};
     fl_gpu_track_open(&p->track);
     *out = p;
     return 0;

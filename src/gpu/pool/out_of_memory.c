@@ -90,7 +90,6 @@ static bool take(struct fallback *c)
     }
     if (c->got != NULL) {
         fl_block_used(c->p, c->got, c->requested);
-        c->got->reused = true;
         c->p->s.hits++;
         c->p->s.served_pool_bytes += c->len;
     }

@@ -20,13 +20,10 @@ static struct fl_pool_block *hit(struct fl_gpu_pool *p, struct fl_pool_stream *s
     struct fl_pool_block *b = fl_block_take(p, s, len);
 
     if (b != NULL) {
-        b->tag = fl_gpu_tag_now();
-        b->reused = true;
         fl_block_used(p, b, requested);
         p->s.hits++;
         p->s.served_pool_bytes += len;
         fl_learn_alloc(p, b, s);
-        fl_pool_note(p);
     }
     return b;
 }
@@ -58,10 +55,8 @@ static FL_APART int alloc_slowly(struct fl_gpu_pool *p, size_t size, size_t len,
     if (rc == 0) {
         *out = b->address;
         fl_lock_acquire(&p->lock);
-        b->tag = fl_gpu_tag_now();
         b->in_graph = captures;
         fl_learn_alloc(p, b, s);
-        fl_pool_note(p);
         fl_lock_release(&p->lock);
     }
     return rc;
@@ -175,7 +170,6 @@ static int return_used(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct f
         fl_use_drop(&shell);
         fl_pool_tell(p);
     }
-    fl_pool_note(p);
     return rc;
 }
 
@@ -222,7 +216,6 @@ static FL_INLINE void end_block(struct fl_gpu_pool *p, struct fl_pool_stream *s,
         b->waits_own = !p->o.gc_fast;
         fl_collect_dispose(p, b);
     }
-    fl_pool_note(p);
     fl_pool_tell(p);
 }
 

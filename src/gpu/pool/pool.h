@@ -59,8 +59,6 @@ struct fl_pool_block {
     bool waits_own;                /* pending: for its own stream too */
     size_t requested;              /* used: before rounding */
     uint32_t life;                 /* used: of the step that is learned, from 1; 0: none */
-    uint32_t tag;                  /* used: of the thread that took it */
-    bool reused;                   /* used: the pool had it */
     bool in_graph;                 /* used: taken while its stream was captured */
     struct fl_pool_stream *stream; /* freed: on which; NULL: safe for all */
     uint64_t stamp;

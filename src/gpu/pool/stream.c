@@ -5,10 +5,9 @@
  * within the call that names it; and later only when it lasts: the legacy stream, and what the
  * program says it of (fl_gpu_pool_stream_lasts, FAULTLESS_GPU_EVENTS=lazy). On those one event,
  * recorded when a request wants to know, covers thousands of frees. Streams are told apart by the
- * driver's number. A driver without numbers (before 12.0) has none to tell: there all streams are
- * taken for lasting ones, but for the threads' own.
+ * driver's number.
  *
- * A stream that lasts without the program's word for it (lazy events, an old driver) may be
+ * A stream that lasts without the program's word for it (lazy events) may be
  * captured at any time: it is watched, which is a call of the driver's at each free.
  *
  * A thread's own stream (FL_STREAM_PER_THREAD) has one handle for all threads. An event is recorded
@@ -214,7 +213,7 @@ bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *
     int status = FL_CU_STREAM_CAPTURE_STATUS_NONE;
     bool went;
 
-    if (fl_cuda.cuStreamIsCapturing == NULL || s == &p->host || fl_stream_go(p, s, &went) != 0) {
+    if (s == &p->host || fl_stream_go(p, s, &went) != 0) {
         return false;
     }
     fl_CUresult code = fl_cuda.cuStreamIsCapturing(fl_stream_handle(s), &status);
@@ -227,15 +226,14 @@ bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *
            (code == FL_CUDA_SUCCESS && status != FL_CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-/* What the driver knows of a stream that is there. A driver that gives streams no numbers (before
- * 12.0): there the threads' own have one of ours, and the others last. Lock: not held. */
+/* What the driver knows of a stream that is there. Lock: not held. */
 static int look_at(struct fl_gpu_pool *p, struct fl_pool_stream *seen, bool *captures)
 {
     unsigned long long id = seen->thread;
     bool went;
     int rc = fl_stream_go(p, seen, &went);
 
-    if (rc == 0 && fl_cuda.cuStreamGetId != NULL) {
+    if (rc == 0) {
         rc = fl_stream_status(p, fl_cuda.cuStreamGetId(seen->handle, &id), "cuStreamGetId");
     }
     fl_stream_back(went);
@@ -250,13 +248,10 @@ static int look_at(struct fl_gpu_pool *p, struct fl_pool_stream *seen, bool *cap
  * held. */
 static int look_where(struct fl_gpu_pool *p, struct fl_pool_stream *seen)
 {
-    int rc = 0;
-
-    if (!is_each_contexts(seen->handle) && fl_cuda.cuStreamGetCtx != NULL) {
-        rc = fl_stream_status(p, fl_cuda.cuStreamGetCtx(seen->handle, &seen->context),
-                              "cuStreamGetCtx");
-    }
-    return rc;
+    return is_each_contexts(seen->handle)
+               ? 0
+               : fl_stream_status(p, fl_cuda.cuStreamGetCtx(seen->handle, &seen->context),
+                                  "cuStreamGetCtx");
 }
 
 /* The record of that number, if there is one. Others of a handle that is one stream's have been
@@ -289,7 +284,7 @@ static struct fl_pool_stream *add(struct fl_gpu_pool *p, const struct fl_pool_st
         s->thread = seen->thread;
         s->number = ++p->numbers;
         s->is_watched = seen->handle != NULL && (uintptr_t)seen->handle != FL_STREAM_PER_THREAD &&
-                        (p->o.events == FL_GPU_EVENTS_LAZY || fl_cuda.cuStreamGetId == NULL);
+                        p->o.events == FL_GPU_EVENTS_LAZY;
         s->lasts = seen->handle == NULL || s->is_watched;
         s->is_gone = false;
         link_to_chain(p, s);

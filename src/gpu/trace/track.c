@@ -1,62 +1,64 @@
-/* Tracks, tags, and the table of what is allocated now.
+/* Tracks; and of them the statistics of a device: what its pools and mirrors have now, and counted
+ * so far, with those that have ended.
  *
- * State: the list of tracks, and the names of tags, which are never dropped. Lock: `mutex`, which
- * comes before an owner's. */
-#include "gpu/trace/trace.h"
-
+ * State: the list of tracks, and `ended`. Lock: `mutex`, which comes before an owner's. A pthread
+ * mutex: the folder is a program like any other, and its callers hold locks of ranks that are
+ * theirs. */
 #include "gpu/driver/driver.h"
+#include "gpu/trace/trace.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
-
-enum {
-    TAGS = 4096,   /* a power of two: places of the table; three quarters are used */
-    TAG_SIZE = 64, /* bytes, with the NUL */
-    TEXT = 4 * FL_KIB,
-    LONGEST = 512, /* bytes that one line may come to */
-};
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct fl_gpu_track *tracks;
-static char
-    *tags[TAGS]; /* by their hash, then the next place that is free; a tag is its place + 1 */
-static unsigned tags_used;
-static _Thread_local uint32_t tag;
+static struct ended {
+    bool was_used;
+    struct fl_stats_gpu sum; /* counts so far; what is now is 0 */
+} ended[FL_GPU_DEVICES];
 
-/* Tracks */
-
-static bool is_alike(const struct fl_gpu_track *a, const struct fl_gpu_track *b)
+static uint64_t load(const _Atomic uint64_t *from)
 {
-    return a->kind == b->kind && a->device == b->device && a->target == b->target;
+    return atomic_load_explicit(from, memory_order_relaxed);
 }
 
-static bool is_taken(const struct fl_gpu_track *k, unsigned number)
+static bool is_kept(const struct fl_gpu_track *t)
 {
-    for (const struct fl_gpu_track *other = tracks; other != NULL; other = other->next) {
-        if (is_alike(other, k) && other->number == number) {
-            return true;
-        }
-    }
-    return false;
+    return t->device >= 0 && t->device < FL_GPU_DEVICES;
 }
 
-/* The least number that none of its like has. */
-static unsigned number_for(const struct fl_gpu_track *k)
+static bool add(const struct fl_gpu_track *t, bool soon, struct fl_stats_gpu *to)
 {
-    unsigned number = 1;
-
-    while (is_taken(k, number)) {
-        number++;
+    if (t->kind == FL_GPU_TRACK_POOL) {
+        return t->add == NULL || t->add(t->owner, soon, to);
     }
-    return number;
+    to->mirrors++;
+    to->mirror_bytes += load(&t->bytes);
+    to->pinned_bytes += load(&t->bytes);
+    to->copies += load(&t->copies);
+    to->copied_bytes += load(&t->copied_bytes);
+    to->stalls += load(&t->stalls);
+    return true;
+}
+
+/* What it counted is kept. */
+static void keep(const struct fl_gpu_track *t)
+{
+    struct fl_stats_gpu *s;
+
+    if (is_kept(t)) {
+        ended[t->device].was_used = true;
+        s = &ended[t->device].sum;
+        (void)add(t, false, s);
+        s->pools = s->occupied_bytes = s->free_bytes = s->requested_bytes = 0;
+        s->pinned_pools = s->pinned_bytes = s->mirrors = s->mirror_bytes = 0;
+    }
 }
 
 void fl_gpu_track_open(struct fl_gpu_track *k)
 {
     (void)pthread_mutex_lock(&mutex);
-    k->number = number_for(k);
     k->next = tracks;
     tracks = k;
     (void)pthread_mutex_unlock(&mutex);
@@ -65,7 +67,7 @@ void fl_gpu_track_open(struct fl_gpu_track *k)
 void fl_gpu_track_close(struct fl_gpu_track *k)
 {
     (void)pthread_mutex_lock(&mutex);
-    fl_gpu_stats_close(k);
+    keep(k);
     for (struct fl_gpu_track **at = &tracks; *at != NULL; at = &(*at)->next) {
         if (*at == k) {
             *at = k->next;
@@ -73,9 +75,6 @@ void fl_gpu_track_close(struct fl_gpu_track *k)
         }
     }
     (void)pthread_mutex_unlock(&mutex);
-    if (fl_gpu_is_traced()) {
-        fl_gpu_trace_due(k);
-    }
 }
 
 bool fl_gpu_tracks_acquire(bool soon, const struct fl_gpu_track **out)
@@ -91,204 +90,83 @@ void fl_gpu_tracks_release(void)
     (void)pthread_mutex_unlock(&mutex);
 }
 
-void fl_gpu_tracks_due(void)
-{
-    (void)pthread_mutex_lock(&mutex);
-    for (struct fl_gpu_track *k = tracks; k != NULL; k = k->next) {
-        fl_gpu_trace_due(k);
-    }
-    (void)pthread_mutex_unlock(&mutex);
-}
-
 void fl_gpu_tracks_fork_child(void)
 {
     mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    fl_gpu_stats_fork_child();
+    memset(ended, 0, sizeof ended);
     tracks = NULL; /* the parent's pools are not the child's */
 }
 
-/* Tags */
-
-/* FNV-1a. */
-static unsigned hash(const char *name, size_t len)
-{
-    uint32_t h = 2166136261u;
-
-    for (size_t i = 0; i < len; i++) {
-        h = (h ^ (unsigned char)name[i]) * 16777619u;
-    }
-    return h % TAGS;
-}
-
-/* 0: there is no room for more names. */
-static uint32_t find_tag(const char *name, size_t len)
-{
-    unsigned at = hash(name, len);
-
-    while (tags[at] != NULL) {
-        if (strncmp(tags[at], name, len) == 0 && tags[at][len] == '\0') {
-            return at + 1;
-        }
-        at = (at + 1) % TAGS;
-    }
-    if (tags_used == TAGS / 4 * 3 || (tags[at] = malloc(len + 1)) == NULL) {
-        return 0;
-    }
-    tags_used++;
-    memcpy(tags[at], name, len);
-    tags[at][len] = '\0';
-    return at + 1;
-}
-
-void fl_gpu_tag(const char *name)
-{
-    size_t len = name == NULL ? 0 : strnlen(name, TAG_SIZE - 1);
-
-    tag = 0;
-    if (len != 0 && !fl_gpu_is_forked()) {
-        (void)pthread_mutex_lock(&mutex);
-        tag = find_tag(name, len);
-        (void)pthread_mutex_unlock(&mutex);
-    }
-}
-
-uint32_t fl_gpu_tag_now(void)
-{
-    return tag;
-}
-
-/* The table */
-
-struct row {
-    struct fl_gpu_live live;
-    const struct fl_gpu_track *track;
+/* Of the devices from `first` on, `n` of them; `used` says which. */
+struct reading {
+    int first, n;
+    bool soon;
+    struct fl_stats_gpu *gpu;
+    bool *used;
 };
 
-struct rows {
-    struct row *row;
-    size_t n, room;
-    const struct fl_gpu_track *track;
-    bool lost; /* no memory for all */
-};
-
-static void add_row(void *arg, const struct fl_gpu_live *l)
+static bool read_devices(struct reading *r)
 {
-    struct rows *all = arg;
+    const struct fl_gpu_track *t;
 
-    if (all->n == all->room) {
-        size_t room = all->room == 0 ? 256 : 2 * all->room;
-        struct row *more = realloc(all->row, room * sizeof *more);
-        if (more == NULL) {
-            all->lost = true;
-            return;
-        }
-        all->row = more;
-        all->room = room;
+    if (!fl_gpu_tracks_acquire(r->soon, &t)) {
+        return false;
     }
-    all->row[all->n++] = (struct row){*l, all->track};
+    for (int i = 0; i < r->n; i++) {
+        r->gpu[i] = ended[r->first + i].sum;
+        r->gpu[i].id = (unsigned)(r->first + i);
+        r->used[i] = ended[r->first + i].was_used;
+    }
+    for (; t != NULL; t = t->next) {
+        int at = t->device - r->first;
+        if (at >= 0 && at < r->n) {
+            r->used[at] = true;
+            (void)add(t, r->soon, &r->gpu[at]);
+        }
+    }
+    fl_gpu_tracks_release();
+    return true;
 }
 
-static const char *name_of(const struct row *r)
+void fl_gpu_stats_read(struct fl_stats_gpus *out, bool soon)
 {
-    return r->live.tag == 0 ? "<unk>" : tags[r->live.tag - 1];
-}
+    bool used[FL_STATS_GPUS];
+    struct reading r = {0, FL_STATS_GPUS, soon, out->gpu, used};
 
-static bool is_before(const struct row *a, const struct row *b)
-{
-    int names = strcmp(name_of(a), name_of(b));
-
-    return names != 0 ? names < 0 : a->live.requested > b->live.requested;
-}
-
-/* By names, then the largest first. Shell's sort: qsort may allocate. */
-static void sort(struct row *row, size_t n)
-{
-    for (size_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
-        for (size_t i = gap; i < n; i++) {
-            struct row moving = row[i];
-            size_t to = i;
-            for (; to >= gap && is_before(&moving, &row[to - gap]); to -= gap) {
-                row[to] = row[to - gap];
-            }
-            row[to] = moving;
+    out->n = 0;
+    if (fl_gpu_is_forked() || !read_devices(&r)) {
+        return;
+    }
+    for (int i = 0; i < FL_STATS_GPUS; i++) {
+        if (used[i] && fl_gpu_account_read(i, soon, &out->gpu[i])) {
+            out->gpu[out->n++] = out->gpu[i];
         }
     }
 }
 
-static void append_field(struct fl_text *t, const char *text, bool last)
+_Static_assert(sizeof(struct fl_gpu_device_stats) == sizeof(struct fl_stats_gpu),
+               "the public struct is its size and then FL_STATS_GPU_FIELDS, in that order");
+
+int fl_gpu_device_stats(int device, struct fl_gpu_device_stats *out)
 {
-    fl_text_str(t, "\"");
-    for (; *text != '\0'; text++) {
-        const char c[3] = {*text, *text == '"' ? '"' : '\0', '\0'};
-        if ((unsigned char)*text >= ' ') {
-            fl_text_str(t, c);
-        }
-    }
-    fl_text_str(t, last ? "\"\n" : "\",");
-}
+    struct fl_stats_gpu s;
+    struct fl_gpu_device_stats all;
+    bool used;
+    struct reading r = {device, 1, false, &s, &used};
+    size_t size = out == NULL ? 0 : (size_t)out->size;
 
-static void append_number(struct fl_text *t, uint64_t v)
-{
-    fl_text_str(t, "\"");
-    fl_text_u64(t, v);
-    fl_text_str(t, "\",");
-}
-
-/* MXNet's columns, in its order. */
-static void append_row(struct fl_text *t, const struct row *r)
-{
-    append_field(t, name_of(r), false);
-    append_number(t, r->live.requested);
-    if (r->track->target == FL_GPU_PINNED) {
-        append_field(t, "cpu_pinned", false);
-    } else {
-        append_number(t, (uint64_t)r->track->device);
-    }
-    append_number(t, r->live.actual);
-    append_field(t, r->live.reused ? "1" : "0", true);
-}
-
-static int write_rows(const char *path, const struct rows *all)
-{
-    char text[TEXT];
-    struct fl_text t = fl_text_on(text, sizeof text);
-    int rc;
-
-    fl_text_str(&t,
-                "\"Attribute Name\",\"Requested Size\",\"Device\",\"Actual Size\",\"Reuse?\"\n");
-    rc = fl_sys.replace_file(path, t.buf, t.len);
-    t = fl_text_on(text, sizeof text);
-    for (size_t i = 0; rc == 0 && i < all->n; i++) {
-        append_row(&t, &all->row[i]);
-        if (t.len > sizeof text - LONGEST || i + 1 == all->n) {
-            rc = fl_sys.append_file(path, t.buf, t.len);
-            t = fl_text_on(text, sizeof text);
-        }
-    }
-    return rc == 0 ? 0 : fl_gpu_fail(rc, "the file of the table cannot be written");
-}
-
-int fl_gpu_trace_csv(const char *path)
-{
-    struct rows all = {.row = NULL};
-    int rc;
-
-    if (path == NULL || *path == '\0') {
-        return fl_gpu_fail(-EINVAL, "fl_gpu_trace_csv: no file");
+    if (device < 0 || device >= FL_GPU_DEVICES || size < sizeof out->size || size > sizeof *out) {
+        return fl_gpu_fail(-EINVAL, "fl_gpu_device_stats: no such device, or size is not set");
     }
     if (fl_gpu_is_forked()) {
-        return fl_gpu_fail(-ECHILD, "a fork's child: what is allocated is its parent's");
+        return fl_gpu_fail(-ECHILD, "a fork's child: the devices are its parent's");
     }
-    (void)pthread_mutex_lock(&mutex);
-    for (const struct fl_gpu_track *k = tracks; k != NULL; k = k->next) {
-        if (k->each != NULL) {
-            all.track = k;
-            k->each(k->owner, add_row, &all);
-        }
-    }
-    sort(all.row, all.n);
-    rc = all.lost ? fl_gpu_fail(-ENOMEM, "no memory for the table") : write_rows(path, &all);
-    (void)pthread_mutex_unlock(&mutex);
-    free(all.row);
-    return rc;
+    (void)read_devices(&r);
+    (void)fl_gpu_account_read(device, false, &s);
+    all.size = size;
+#define X(field, kind, text) all.field = s.field;
+    FL_STATS_GPU_FIELDS(X)
+#undef X
+    memcpy(out, &all, size);
+    return 0;
 }

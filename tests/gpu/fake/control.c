@@ -65,11 +65,6 @@ static size_t used(int device)
 {
     LOCKED(size_t, fake_used(device));
 }
-static uint64_t devices(uint64_t address)
-{
-    LOCKED(uint64_t, fake_map_devices(address));
-}
-
 static unsigned retained(int device)
 {
     LOCKED(unsigned, fake_retained(device));
@@ -137,7 +132,6 @@ const struct fake_cuda fake_cuda = {
     .implicit_syncs = implicit_syncs,
     .pageable_copies = pageable_copies,
     .copies = copies,
-    .devices = devices,
     .retained = retained,
     .used = used,
     .registered = registered,

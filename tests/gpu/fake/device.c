@@ -134,9 +134,8 @@ fl_CUresult fake_cuDeviceGetAttribute(int *value, int attribute, fl_CUdevice dev
         return fake_leave(FL_CUDA_ERROR_INVALID_DEVICE);
     }
     switch (attribute) {
-    case FL_CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
     case FL_CU_DEVICE_ATTRIBUTE_VMM_SUPPORTED:
-        *value = (int)fake_setting[FAKE_CUDA_VMM];
+        *value = 1;
         break;
     case FL_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
         *value = (int)fake_setting[FAKE_CUDA_POOLS];
@@ -317,8 +316,7 @@ void fake_hide(const char *name)
 }
 
 #ifndef FAKE_OLD
-/* As a driver of CUDA 12 and later has it. FAKE_OLD is the one before: calls are found by dlsym
- * alone. */
+/* As a driver of CUDA 12 and later has it; FAKE_OLD is one before. */
 FAKE_EXPORT fl_CUresult fake_cuGetProcAddress(const char *symbol, void **out, int version,
                                               uint64_t flags,
                                               int *status) __asm__("cuGetProcAddress_v2");

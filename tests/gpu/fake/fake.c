@@ -15,7 +15,6 @@ static const uint64_t defaults[FAKE_CUDA_SETTINGS] = {
     [FAKE_CUDA_CAPACITY] = (uint64_t)1 << 30,
     [FAKE_CUDA_DEVICES] = 2,
     [FAKE_CUDA_VERSION] = 13000,
-    [FAKE_CUDA_VMM] = 1,
     [FAKE_CUDA_POOLS] = 1,
     [FAKE_CUDA_REGISTER_MAX] = UINT64_MAX,
 };

@@ -89,7 +89,6 @@ struct fake_context *fake_context_now(void); /* NULL: none */
 void fake_device_reset(bool keep_contexts);
 fl_CUresult fake_init(void);
 unsigned fake_retained(int device);
-uint64_t fake_map_devices(uint64_t address);
 void *fake_context_new(int device);
 void fake_context_end(void *context);
 void fake_hide(const char *name);

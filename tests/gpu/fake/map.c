@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { GRANULE = 2 << 20 };
 
@@ -21,8 +20,7 @@ struct memory { /* behind a handle, which is its number */
     unsigned long long handle;
     struct fake_block *block;
     unsigned maps;
-    bool released;  /* goes when its last map does */
-    bool shareable; /* asked for so */
+    bool released; /* goes when its last map does */
 };
 
 struct map {
@@ -31,7 +29,6 @@ struct map {
     size_t len, offset;
     struct memory *memory;
     bool accessible;
-    uint64_t devices; /* that may use it, a bit each */
 };
 
 static struct span *spans;
@@ -166,9 +163,6 @@ fl_CUresult fake_cuMemCreate(fl_CUmemGenericAllocationHandle *handle, size_t len
     FAKE_ENTER(cuMemCreate, FAKE_NO_CAPTURE);
     struct memory *m;
 
-    if (fake_setting[FAKE_CUDA_VMM] == 0) {
-        return fake_leave(FL_CUDA_ERROR_NOT_SUPPORTED);
-    }
     if (flags != 0 || len == 0 || len % GRANULE != 0 ||
         prop->type != FL_CU_MEM_ALLOCATION_TYPE_PINNED ||
         prop->location.type != FL_CU_MEM_LOCATION_TYPE_DEVICE || prop->location.id < 0 ||
@@ -182,7 +176,6 @@ fl_CUresult fake_cuMemCreate(fl_CUmemGenericAllocationHandle *handle, size_t len
         return fake_leave(FL_CUDA_ERROR_OUT_OF_MEMORY);
     }
     m->handle = ++handles;
-    m->shareable = prop->requestedHandleTypes == FL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     m->next = memories;
     memories = m;
     *handle = m->handle;
@@ -235,7 +228,7 @@ fl_CUresult fake_cuMemMap(fl_CUdeviceptr address, size_t len, size_t offset,
         }
     }
     map = fake_zalloc(sizeof *map);
-    *map = (struct map){maps, address, len, offset, m, false, 0};
+    *map = (struct map){maps, address, len, offset, m, false};
     maps = map;
     m->maps++;
     return fake_leave(FL_CUDA_SUCCESS);
@@ -284,39 +277,11 @@ fl_CUresult fake_cuMemSetAccess(fl_CUdeviceptr address, size_t len,
     }
     for (struct map *m = maps; m != NULL; m = m->next) {
         if (m->base >= address && m->base + m->len <= address + len) {
-            m->devices |= UINT64_C(1) << desc[0].location.id;
-            m->accessible = (m->devices >> m->memory->block->device & 1) != 0;
+            m->accessible = m->accessible || desc[0].location.id == m->memory->block->device;
             found += m->len;
         }
     }
     return fake_leave(found == len ? FL_CUDA_SUCCESS : FL_CUDA_ERROR_INVALID_VALUE);
-}
-
-uint64_t fake_map_devices(uint64_t address)
-{
-    const struct map *m = map_at(address);
-
-    return m != NULL ? m->devices : 0;
-}
-
-/* A file of the piece's length; what is written there is not the device's. */
-fl_CUresult fake_cuMemExportToShareableHandle(void *out, fl_CUmemGenericAllocationHandle handle,
-                                              int type, unsigned long long flags)
-{
-    FAKE_ENTER(cuMemExportToShareableHandle, 0);
-    const struct memory *m = memory_of(handle);
-    int fd;
-
-    if (m == NULL || flags != 0 || type != FL_CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
-        !m->shareable) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_VALUE);
-    }
-    fd = memfd_create("piece", MFD_CLOEXEC);
-    if (fd < 0 || ftruncate(fd, (off_t)m->block->len) != 0) {
-        return fake_leave(FL_CUDA_ERROR_UNKNOWN);
-    }
-    memcpy(out, &fd, sizeof fd);
-    return fake_leave(FL_CUDA_SUCCESS);
 }
 
 unsigned fake_map_live(void)

@@ -245,7 +245,6 @@ static void call_it(char *p)
     CHECK(CALL(fl_gpu_mirror_begin)(parents, &base) == -ECHILD);
     CHECK(CALL(fl_gpu_mirror_push)(parents, NULL) == -ECHILD);
     CHECK(CALL(fl_gpu_mirror_push_range)(parents, p, 1, NULL) == -ECHILD);
-    CHECK(CALL(fl_gpu_mirror_grow)(parents, 1) == -ECHILD);
     CHECK(CALL(fl_gpu_mirror_read)(parents, 0, 0, p, 1, NULL) == -ECHILD);
     CHECK(CALL(fl_gpu_mirror_destroy)(parents) == -ECHILD);
     storm();
