@@ -44,7 +44,7 @@ fl_CUstream cu_stream(void);
 
 double now_ns(void);
 /* The median of calls of `fn`, each of which says how many ns it took, after one that does not
- * count: 20, or as many as a second has room for, but 3. One in a smoke run. */
+ * count: 20, or as many as 0.3 s have room for, but 3. One in a smoke run. */
 double median_of(double (*fn)(void *arg), void *arg);
 
 /* A row: `ours` against `theirs`, in `unit`; `ratio` is what the bar is about; bar NULL: none. */

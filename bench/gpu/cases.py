@@ -137,7 +137,8 @@ def missing(limit):
     """'', or what there is instead of PyTorch with a device. In a process of its own; a first import
     from a cold disk takes long."""
     text = ("import torch\n"
-            f"assert {SMOKE} or torch.cuda.is_available(), f'{{torch.__version__}} without a device'\n"
+            f"has = hasattr(torch.cpu, 'Event') if {SMOKE} else torch.cuda.is_available()\n"
+            "assert has, f'{torch.__version__}, which is old or without a device'\n"
             "print(torch.__version__)")
     try:
         done = subprocess.run([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True,

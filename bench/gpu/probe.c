@@ -1,7 +1,7 @@
 /* gpu_probe [--smoke] [PROBE...]: the probes, or those whose names begin with a PROBE. Within a
  * minute on a device. A line of JSON an answer on standard output; probe.h says more.
- * FAULTLESS_GPU_DRIVER names another driver than libcuda.so.1. 77: there is none, or no device. 1: a
- * promise is not kept. */
+ * FAULTLESS_GPU_DRIVER names another driver than libcuda.so.1. 77: there is none, or no device. 1:
+ * a promise is not kept. */
 #include "gpu/probe.h"
 
 #include <dlfcn.h>
