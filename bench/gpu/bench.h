@@ -43,10 +43,9 @@ static inline void fl_ok(int rc, const char *what)
 fl_CUstream cu_stream(void);
 
 double now_ns(void);
-/* The median of `n` (20; 1 in a smoke run) calls of `fn`, each of which says how many ns it took,
- * after three that do not count. */
+/* The median of calls of `fn`, each of which says how many ns it took, after one that does not
+ * count: 20, or as many as 0.3 s have room for, but 3. One in a smoke run. */
 double median_of(double (*fn)(void *arg), void *arg);
-double few_median_of(double (*fn)(void *arg), void *arg); /* of 3: what takes seconds */
 
 /* A row: `ours` against `theirs`, in `unit`; `ratio` is what the bar is about; bar NULL: none. */
 enum bar { AT_MOST, AT_LEAST };
@@ -55,14 +54,24 @@ void row(const char *number, const char *measure, double ours, const char *again
 /* The row before has this bar: `value` at most or at least `limit`. */
 void bar(const char *of, double value, enum bar kind, double limit);
 
-/* Host memory, populated. Base pages, or huge ones where the kernel gives them. Random bytes. */
+/* What large measures take: 8 GiB, or a quarter of what the host has available (64 MiB where /proc
+ * does not say) or the device. 16 MiB in a smoke run. */
+size_t memory_room(void);
+/* Host memory, populated by threads. Base pages, or huge ones where the kernel gives them. */
 void *host_pages(size_t len, bool huge);
 void host_end(void *p, size_t len);
+/* `fn` in SHARES threads, each with its own part of the range; all of them have ended. */
+enum { SHARES = 8 };
+struct share {
+    char *from;
+    size_t len;
+};
+void in_shares(void *p, size_t len, void *(*fn)(void *share_of_it));
 
 void bench_pools(void); /* against the driver's own where there is a device */
 void bench_inputs(void);
 void bench_copies(void);
-void bench_fork(size_t len);
+void bench_fork(void);
 void bench_memory(void);
 
 #endif

@@ -52,7 +52,10 @@ static struct fl_gpu_mirror *mirror_of(struct fl_gpu_slot *slot, size_t n)
 static void by_size(size_t len)
 {
     struct fl_gpu_slot slot = {.size = len};
-    struct copy c = {.len = len, .n = len < MIB(64) && !smoke ? MIB(64) / len : 1};
+    struct copy c = {.len = len,
+                     .n = smoke || len > MIB(64) ? 1
+                          : len < KIB(256)       ? 256
+                                                 : MIB(64) / len};
     struct fl_gpu_mirror *m = mirror_of(&slot, 1);
     const struct fl_gpu_mirror_map *map = fl_gpu_mirror_map(m);
     char what[64];
@@ -74,10 +77,7 @@ static void by_size(size_t len)
     double registered = speed(&c);
     cu_ok(cu.cuMemHostUnregister(p), "cuMemHostUnregister");
     host_end(p, len);
-    c.from = p = host_pages(len, true);
-    double huge = speed(&c);
-    host_end(p, len);
-    (void)snprintf(what, sizeof what, "mirror to device, %zu MiB", len >> 20);
+    (void)snprintf(what, sizeof what, "mirror to device, %zu KiB", len >> 10);
     row("B1", what, ours, "cuMemHostAlloc", pinned, "GB/s");
     if (len >= MIB(64)) {
         bar("ratio", ours / pinned, AT_LEAST, 0.99);
@@ -87,7 +87,6 @@ static void by_size(size_t len)
         bar("ratio", ours / pageable, AT_LEAST, 2.5);
     }
     row("B1", what, ours, "registered, base pages", registered, "GB/s");
-    row("B1", what, ours, "pageable, huge pages", huge, "GB/s");
     cu_ok(cu.cuStreamDestroy(c.stream), "cuStreamDestroy");
     fl_ok(fl_gpu_mirror_destroy(m), "fl_gpu_mirror_destroy");
 }
@@ -165,7 +164,7 @@ void bench_inputs(void)
 
 void bench_copies(void)
 {
-    static const size_t sizes[] = {MIB(1), MIB(16), MIB(64), MIB(256), GIB(1), GIB(4)};
+    static const size_t sizes[] = {KIB(4), KIB(64), MIB(1), MIB(16), MIB(64), MIB(256)};
 
     for (size_t i = 0; i < (smoke ? 1 : sizeof sizes / sizeof sizes[0]); i++) {
         by_size(sizes[i]);

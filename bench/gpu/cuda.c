@@ -2,6 +2,7 @@
 #include "gpu/bench.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,35 +65,77 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median(double (*fn)(void *arg), void *arg, int warm, int n)
+double median_of(double (*fn)(void *arg), void *arg)
 {
-    double took[20];
+    enum { LEAST = 3, MOST = 20 };
+    double took[MOST], end;
+    int n = 0;
 
-    for (int i = 0; i < warm; i++) {
-        (void)fn(arg);
+    if (smoke) {
+        return fn(arg);
     }
-    for (int i = 0; i < n; i++) {
-        took[i] = fn(arg);
-    }
+    (void)fn(arg); /* does not count */
+    end = now_ns() + 3e8;
+    do {
+        took[n++] = fn(arg);
+    } while (n < LEAST || (n < MOST && now_ns() < end));
     qsort(took, (size_t)n, sizeof took[0], by_size);
     return n % 2 == 1 ? took[n / 2] : (took[n / 2 - 1] + took[n / 2]) / 2;
 }
 
-double median_of(double (*fn)(void *arg), void *arg)
+static size_t available(void)
 {
-    return smoke ? median(fn, arg, 0, 1) : median(fn, arg, 3, 20);
+    char line[128];
+    unsigned long kib = 0;
+    FILE *f = fopen("/proc/meminfo", "r");
+
+    while (f != NULL && kib == 0 && fgets(line, sizeof line, f) != NULL) {
+        (void)sscanf(line, "MemAvailable: %lu kB", &kib);
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+    return kib > 0 ? KIB(kib) : MIB(256);
 }
 
-double few_median_of(double (*fn)(void *arg), void *arg)
+size_t memory_room(void)
 {
-    return smoke ? median(fn, arg, 0, 1) : median(fn, arg, 1, 3);
+    size_t host = available(), device, total;
+
+    cu_ok(cu.cuMemGetInfo(&device, &total), "cuMemGetInfo");
+    size_t room = (host < device ? host : device) / 4 / MIB(2) * MIB(2);
+    return smoke ? MIB(16) : room < GIB(8) ? room : GIB(8);
+}
+
+static void *populate(void *arg)
+{
+    const struct share *s = arg;
+
+    if (madvise(s->from, s->len, MADV_POPULATE_WRITE) != 0) { /* Linux before 5.14 */
+        memset(s->from, 1, s->len);
+    }
+    return NULL;
+}
+
+void in_shares(void *p, size_t len, void *(*fn)(void *share_of_it))
+{
+    pthread_t thread[SHARES];
+    struct share share[SHARES];
+    size_t each = (len / SHARES + MIB(2) - 1) / MIB(2) * MIB(2), n = 0;
+
+    for (size_t at = 0; at < len; at += each, n++) {
+        share[n] = (struct share){(char *)p + at, each < len - at ? each : len - at};
+        fl_ok(-pthread_create(&thread[n], NULL, fn, &share[n]), "pthread_create");
+    }
+    while (n > 0) {
+        pthread_join(thread[--n], NULL);
+    }
 }
 
 void *host_pages(size_t len, bool huge)
 {
     size_t room = len + MIB(2);
     char *all = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *p;
-    uint64_t x = 88172645463325252u;
 
     if (all == MAP_FAILED) {
         fprintf(stderr, "gpu_table: no memory\n");
@@ -106,12 +149,7 @@ void *host_pages(size_t len, bool huge)
     }
     munmap(p + len, room - head - len);
     (void)madvise(p, len, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-    for (size_t at = 0; at < len; at += sizeof x) {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        memcpy(p + at, &x, sizeof x);
-    }
+    in_shares(p, len, populate);
     return p;
 }
 

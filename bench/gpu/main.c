@@ -60,18 +60,13 @@ void bar(const char *of, double value, enum bar kind, double limit)
            met ? "met" : "MISSED");
 }
 
-static void fork_part(void)
-{
-    bench_fork(cpu ? GIB(1) : smoke ? MIB(16) : GIB(8));
-}
-
 static const struct {
     const char *name;
     void (*run)(void);
     bool needs_device;
 } parts[] = {
     {"pools", bench_pools, false}, {"inputs", bench_inputs, true}, {"copies", bench_copies, true},
-    {"fork", fork_part, false},    {"memory", bench_memory, true},
+    {"fork", bench_fork, false},   {"memory", bench_memory, true},
 };
 enum { NPARTS = sizeof parts / sizeof parts[0] };
 

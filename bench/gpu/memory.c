@@ -10,11 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct range {
-    size_t len;
-    bool huge;
-};
-
 static struct fl_gpu_mirror *mirror_of(size_t len)
 {
     struct fl_gpu_slot slot = {.size = len};
@@ -28,40 +23,68 @@ static struct fl_gpu_mirror *mirror_of(size_t len)
     return m;
 }
 
-static double mirrored(void *arg)
+static double mirrored(void *len)
 {
-    const struct range *r = arg;
     double start = now_ns();
-    struct fl_gpu_mirror *m = mirror_of(r->len);
+    struct fl_gpu_mirror *m = mirror_of(*(const size_t *)len);
     double took = now_ns() - start;
 
     fl_ok(fl_gpu_mirror_destroy(m), "fl_gpu_mirror_destroy");
     return took;
 }
 
-static double host_allocated(void *arg)
+static double host_allocated(void *len)
 {
-    const struct range *r = arg;
     void *p;
     double start = now_ns();
 
-    cu_ok(cu.cuMemHostAlloc(&p, r->len, 0), "cuMemHostAlloc");
+    cu_ok(cu.cuMemHostAlloc(&p, *(const size_t *)len, 0), "cuMemHostAlloc");
     double took = now_ns() - start;
     cu_ok(cu.cuMemFreeHost(p), "cuMemFreeHost");
     return took;
 }
 
-/* The driver's part alone: the pages are there. */
-static double registered(void *arg)
+static fl_CUcontext context;
+
+/* In a thread that has no context. */
+static void *register_share(void *arg)
 {
-    const struct range *r = arg;
-    void *p = host_pages(r->len, r->huge);
+    const struct share *s = arg;
+
+    cu_ok(cu.cuCtxPushCurrent(context), "cuCtxPushCurrent");
+    cu_ok(cu.cuMemHostRegister(s->from, s->len, 0), "cuMemHostRegister");
+    return NULL;
+}
+
+static void *unregister_share(void *arg)
+{
+    const struct share *s = arg;
+
+    cu_ok(cu.cuCtxPushCurrent(context), "cuCtxPushCurrent");
+    cu_ok(cu.cuMemHostUnregister(s->from), "cuMemHostUnregister");
+    return NULL;
+}
+
+/* Registers what is populated: the driver's part alone. By one thread, or by SHARES. */
+static double registered(void *range)
+{
+    const struct share *r = range;
     double start = now_ns();
 
-    cu_ok(cu.cuMemHostRegister(p, r->len, 0), "cuMemHostRegister");
+    cu_ok(cu.cuMemHostRegister(r->from, r->len, 0), "cuMemHostRegister");
     double took = now_ns() - start;
-    cu_ok(cu.cuMemHostUnregister(p), "cuMemHostUnregister");
-    host_end(p, r->len);
+    cu_ok(cu.cuMemHostUnregister(r->from), "cuMemHostUnregister");
+    return took;
+}
+
+static double registered_by_threads(void *range)
+{
+    const struct share *r = range;
+    double start = now_ns();
+
+    in_shares(r->from, r->len, register_share);
+    double took = now_ns() - start;
+    in_shares(r->from, r->len, unregister_share);
     return took;
 }
 
@@ -82,7 +105,7 @@ static void *map_and_unmap(void *worst)
     return NULL;
 }
 
-static double others_wait(double (*fn)(void *arg), struct range *r)
+static double others_wait(double (*fn)(void *len), size_t len)
 {
     double worst = 0;
     pthread_t t;
@@ -91,33 +114,45 @@ static double others_wait(double (*fn)(void *arg), struct range *r)
     if (pthread_create(&t, NULL, map_and_unmap, &worst) != 0) {
         fl_ok(-1, "pthread_create");
     }
-    (void)fn(r);
+    (void)fn(&len);
     atomic_store(&stop, true);
     pthread_join(t, NULL);
     return worst;
 }
 
+/* In ms: by one thread and by SHARES. */
+static void register_pages(size_t len, bool huge, double took[static 2])
+{
+    struct share r = {host_pages(len, huge), len};
+
+    took[0] = median_of(registered, &r) / 1e6;
+    took[1] = median_of(registered_by_threads, &r) / 1e6;
+    host_end(r.from, len);
+}
+
 void bench_memory(void)
 {
-    struct range r = {.len = smoke ? MIB(16) : GIB(8)};
-    const char *size = smoke ? "16 MiB" : "8 GiB";
+    size_t len = memory_room();
+    double huge[2], base[2];
     char what[96];
-    double ours = few_median_of(mirrored, &r) / 1e6,
-           theirs = few_median_of(host_allocated, &r) / 1e6;
 
-    (void)snprintf(what, sizeof what, "mirror of %s made: reserved, populated, registered", size);
+    cu_ok(cu.cuCtxGetCurrent(&context), "cuCtxGetCurrent");
+    double ours = median_of(mirrored, &len) / 1e6, theirs = median_of(host_allocated, &len) / 1e6;
+    (void)snprintf(what, sizeof what, "mirror of %zu MiB made: reserved, populated, registered",
+                   len >> 20);
     row("B2", what, ours, "cuMemHostAlloc", theirs, "ms");
     bar("ratio", ours / theirs, AT_MOST, 0.25);
-    r.huge = true;
-    double huge = few_median_of(registered, &r) / 1e6;
-    r.huge = false;
-    double base = few_median_of(registered, &r) / 1e6;
-    (void)snprintf(what, sizeof what, "cuMemHostRegister of %s, populated, huge pages", size);
-    row("B2", what, huge, "base pages", base, "ms");
-    bar("ratio", huge / base, AT_MOST, 0.5);
-    double by_ours = others_wait(mirrored, &r) / 1e6,
-           by_theirs = others_wait(host_allocated, &r) / 1e6;
-    (void)snprintf(what, sizeof what, "slowest mmap elsewhere while %s are made so", size);
+    register_pages(len, true, huge);
+    register_pages(len, false, base);
+    (void)snprintf(what, sizeof what, "cuMemHostRegister of %zu MiB, populated, huge pages",
+                   len >> 20);
+    row("B2", what, huge[0], "base pages", base[0], "ms");
+    bar("ratio", huge[0] / base[0], AT_MOST, 0.5);
+    row("B2", "the same by 8 threads", huge[1], "base pages", base[1], "ms");
+    double by_ours = others_wait(mirrored, len) / 1e6,
+           by_theirs = others_wait(host_allocated, len) / 1e6;
+    (void)snprintf(what, sizeof what, "slowest mmap elsewhere while %zu MiB are made so",
+                   len >> 20);
     row("B9", what, by_ours, "cuMemHostAlloc", by_theirs, "ms");
     bar("ms", by_ours, AT_MOST, 100);
 }
@@ -152,8 +187,9 @@ static double forked(void *unused)
 }
 
 /* B8. */
-void bench_fork(size_t len)
+void bench_fork(void)
 {
+    size_t len = cpu ? GIB(1) : memory_room();
     struct fl_gpu_mirror *m = mirror_of(len);
     const struct fl_gpu_mirror_map *map = fl_gpu_mirror_map(m);
     void *p = host_pages(len, true);

@@ -294,7 +294,7 @@ static void beside_a_busy_stream(void)
 
 void bench_pools(void)
 {
-    double ours = hit_pairs(smoke ? 100 : 1000000);
+    double ours = hit_pairs(smoke ? 100 : 200000);
 
     if (fake != NULL) {
         pinned_pairs();

@@ -47,6 +47,7 @@ struct probe_calls {
 extern struct probe_calls cu;
 extern void *cu_library;
 extern const struct fake_cuda *fake; /* NULL: a machine's driver */
+extern _Atomic size_t *broken;       /* promises that were not kept, by all processes */
 extern bool smoke;                   /* small and short */
 
 /* A call, or 500 where the driver has none. */
@@ -64,6 +65,9 @@ extern const struct probe probes_of_driver[], probes_of_memory[], probes_of_stre
 
 /* Prints {"kind":"fact","section":"probes","name":NAME,FIELDS}: FIELDS as printf, already JSON. */
 void fact(const char *name, const char *fields, ...) __attribute__((format(printf, 2, 3)));
+/* Prints {"kind":"test",...}: the pools rest on it, so that gpu_probe's status is 1 if it is not
+ * `kept`. */
+void promise(const char *name, bool kept, const char *text);
 /* Ends this probe's process, with a line that says which preparation failed. */
 void need(fl_CUresult code, const char *what);
 

@@ -6,6 +6,7 @@
 #include "gpu/probe.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -207,6 +208,54 @@ static void capture(int which)
     fact(asked[which].name, "%s", line);
 }
 
+/* A thread captures a blocking stream, again and again, while this one does what a pool does at a
+ * free on the legacy stream: it asks whether that is captured, and records an event if not. */
+static atomic_bool stop;
+
+struct race {
+    fl_CUcontext context;
+    unsigned captures, broken;
+};
+
+static void *capture_again(void *arg)
+{
+    struct race *r = arg;
+
+    (void)CALL(cuCtxSetCurrent, r->context);
+    for (; !atomic_load(&stop); r->captures++) {
+        need(begin(0), "cuStreamBeginCapture");
+        fl_CUstreamCaptureStatus status = 0;
+        fl_CUresult code = CALL(cuStreamIsCapturing, the.captured, &status);
+        r->broken += end() != FL_CUDA_SUCCESS || code != FL_CUDA_SUCCESS || status != 1;
+    }
+    return NULL;
+}
+
+static void race(int unused)
+{
+    struct race r = {.captures = 0};
+    unsigned records = 0, refused = 0;
+    pthread_t thread;
+
+    (void)unused;
+    probe_context();
+    prepare(true);
+    need(CALL(cuCtxGetCurrent, &r.context), "cuCtxGetCurrent");
+    double end_at = probe_ns() + (smoke ? 1e7 : 2e9);
+    need(pthread_create(&thread, NULL, capture_again, &r), "pthread_create");
+    while (probe_ns() < end_at) {
+        fl_CUstreamCaptureStatus status = 0;
+        if (CALL(cuStreamIsCapturing, NULL, &status) == FL_CUDA_SUCCESS && status == 0) {
+            records++;
+            refused += CALL(cuEventRecord, the.event, NULL) != FL_CUDA_SUCCESS;
+        }
+    }
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+    fact("capture_race", "\"captures\":%u,\"broken\":%u,\"records\":%u,\"refused\":%u", r.captures,
+         r.broken, records, refused);
+}
+
 enum index {
 #define X(suffix, name, ...) INDEX_##name##suffix,
     CALLS(X)
@@ -217,5 +266,6 @@ const struct probe probes_of_captures[] = {
 #define X(suffix, name, ...) {"capture" #suffix "/" #name, capture, INDEX_##name##suffix, true},
     CALLS(X)
 #undef X
-        {NULL, NULL, 0, false},
+        {"capture_race", race, 0, false},
+    {NULL, NULL, 0, false},
 };

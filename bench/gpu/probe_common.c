@@ -23,6 +23,14 @@ void fact(const char *name, const char *fields, ...)
     printf("{\"kind\":\"fact\",\"section\":\"probes\",\"name\":\"%s\",%s}\n", name, line);
 }
 
+void promise(const char *name, bool kept, const char *text)
+{
+    *broken += !kept;
+    printf("{\"kind\":\"test\",\"section\":\"probes\",\"name\":\"%s\",\"outcome\":\"%s\","
+           "\"status\":%d,\"seconds\":0,\"text\":\"%s\"}\n",
+           name, kept ? "passed" : "failed", !kept, kept ? "" : text);
+}
+
 void need(fl_CUresult code, const char *what)
 {
     if (code != FL_CUDA_SUCCESS) {

@@ -2,6 +2,7 @@
 #include "gpu/probe.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { ROUNDS = 11 };
 
@@ -212,7 +213,64 @@ static void costs(int unused)
     }
 }
 
+static unsigned char *from, *to;
+static size_t len;
+
+static fl_CUresult copy_by_the_host(void)
+{
+    memcpy(to, from, len);
+    return FL_CUDA_SUCCESS;
+}
+
+static fl_CUresult copy_pageable(void)
+{
+    fl_CUresult code = CALL(cuMemcpyHtoDAsync, the.memory, from, len, the.stream);
+
+    return code != FL_CUDA_SUCCESS ? code : CALL(cuStreamSynchronize, the.stream);
+}
+
+static fl_CUresult copy_pinned(void)
+{
+    fl_CUresult code = CALL(cuMemcpyHtoDAsync, the.memory, to, len, the.stream);
+
+    return code != FL_CUDA_SUCCESS ? code : CALL(cuStreamSynchronize, the.stream);
+}
+
+/* The best of four, in GB/s. */
+static double speed(fl_CUresult (*copy)(void))
+{
+    double best = 0;
+
+    for (int i = 0; i < 4; i++) {
+        double start = probe_ns();
+        need(copy(), "a copy");
+        double now = (double)len / (probe_ns() - start);
+        best = now > best ? now : best;
+    }
+    return best;
+}
+
+/* What one thread can stage at the most, and what the driver does by itself with such memory. */
+static void bandwidth(int unused)
+{
+    void *pinned;
+
+    (void)unused;
+    len = smoke ? MIB(1) : MIB(128);
+    probe_context();
+    the.stream = probe_stream(FL_CU_STREAM_NON_BLOCKING);
+    the.memory = probe_device(len);
+    from = probe_pages(len, 1);
+    need(CALL(cuMemHostAlloc, &pinned, len, 0), "cuMemHostAlloc");
+    to = pinned;
+    double host = speed(copy_by_the_host), pageable = speed(copy_pageable);
+    fact("cost/bandwidth",
+         "\"memcpy_to_pinned_gb_s\":%.2f,\"pageable_gb_s\":%.2f,\"pinned_gb_s\":%.2f", host,
+         pageable, speed(copy_pinned));
+}
+
 const struct probe probes_of_costs[] = {
     {"cost", costs, 0, false},
+    {"cost/bandwidth", bandwidth, 0, false},
     {NULL, NULL, 0, false},
 };

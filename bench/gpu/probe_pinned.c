@@ -89,6 +89,10 @@ static void given_back(int variant)
     fl_CUresult end = CALL(cuCtxSynchronize);
     fact(names[way], "\"submit\":%d,\"code\":%d,\"ms\":%.2f,\"query\":%d,\"sync\":%d", submitted,
          code, took / 1e6, query, end);
+    if (way == FREE_BEHIND_FILL) {
+        promise("cuMemFree waits for the stream's work", submitted == 0 && code == 0 && query == 0,
+                "chunks are given back on that ground: src/gpu/pool/chunk.c");
+    }
     if (way == UNREGISTER_BEHIND_COPY && end == FL_CUDA_SUCCESS) {
         size_t old = probe_count(to, size(), BEFORE), new = probe_count(to, size(), AFTER);
         fact("give_back/bytes_behind_copy", "\"bytes\":%zu,\"old\":%zu,\"new\":%zu", size(), old,
