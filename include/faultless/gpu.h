@@ -87,8 +87,10 @@ struct fl_gpu_pool_options {
     double
         fraction; /* naive_best_fit: first chunk's part of what is available (0.92); 0: no pool */
     size_t initial,
-        regrow;   /* naive_best_fit: bytes of the first and of later chunks; 0: by the fraction */
-    size_t chunk; /* auto_growth: smallest chunk; 0: as large as the request */
+        regrow; /* naive_best_fit: bytes of the first and of later chunks; 0: by the fraction */
+    /* auto_growth: smallest chunk; 1: as large as the request; 0: 8 MiB, and for requests of up to
+     * 64 KiB, which lie apart, 2 MiB. */
+    size_t chunk;
     /* Most bytes of the device that the process's pools and mirrors hold together, of several such
      * the least; pinned: that this pool holds; 0: any. */
     size_t limit;

@@ -13,6 +13,7 @@ struct fl_gpu_pool_options pool_options(enum fl_gpu_strategy strategy)
         .fraction = 0.92,
         .gc_fraction = 1,
         .gc_fast = true,
+        .chunk = 1, /* as large as the request */
         .numa_node = -1,
     };
 }

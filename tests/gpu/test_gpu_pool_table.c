@@ -322,6 +322,43 @@ static void auto_growth_gives_idle_chunks_back_when_told(void **state)
     pool_end(p);
 }
 
+/* Small blocks lie in slabs, others in chunks of their own; where neither grows any more, a small
+ * one has a part of a chunk. */
+static void small_blocks_share_slabs(void **state)
+{
+    enum { SMALL = 2000 };
+    static uint64_t at[SMALL];
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+
+    (void)state;
+    o.chunk = 0;
+    struct fl_gpu_pool *p = pool_with(&o);
+    for (unsigned i = 0; i < SMALL; i++) {
+        at[i] = pool_take(p, 256, NULL);
+    }
+    assert_int_equal(pool_stats(p).driver_allocs, 1);
+    assert_int_equal(pool_held(p), MIB(2));
+    uint64_t large = pool_take(p, MIB(1), NULL);
+    assert_int_equal(pool_stats(p).driver_allocs, 2);
+    assert_int_equal(pool_held(p), MIB(10));
+    for (unsigned i = 0; i < SMALL; i++) {
+        pool_give(p, at[i], NULL);
+    }
+    pool_give(p, large, NULL);
+    pool_end(p);
+
+    o.limit = MIB(8);
+    p = pool_with(&o);
+    large = pool_take(p, MIB(8), NULL);
+    pool_give(p, large, NULL);
+    large = pool_take(p, MIB(7), NULL);
+    at[0] = pool_take(p, 256, NULL);
+    assert_int_equal(pool_held(p), MIB(8));
+    pool_give(p, at[0], NULL);
+    pool_give(p, large, NULL);
+    pool_end(p);
+}
+
 /* FLAGS_gpu_memory_limit_mb; idle chunks go back before the limit is an answer. */
 static void the_limit_is_what_is_held(void **state)
 {
@@ -488,6 +525,7 @@ int main(void)
         TEST(a_fraction_of_nothing_pools_nothing),
         TEST(auto_growth_gives_the_upper_end_of_the_best),
         TEST(auto_growth_gives_idle_chunks_back_when_told),
+        TEST(small_blocks_share_slabs),
         TEST(the_limit_is_what_is_held),
         TEST(garbage_is_reclaimed_largest_first),
         TEST(garbage_may_wait_for_the_kernels),

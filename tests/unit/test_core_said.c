@@ -137,7 +137,7 @@ static void confirm_names_value_and_origin_of_each(void **state)
                         "faultless: FAULTLESS_GPU_FRACTION=0.92 (default)\n"
                         "faultless: FAULTLESS_GPU_INITIAL=by the fraction (automatic)\n"
                         "faultless: FAULTLESS_GPU_REGROW=by the fraction (automatic)\n"
-                        "faultless: FAULTLESS_GPU_CHUNK=as large as the request (automatic)\n"
+                        "faultless: FAULTLESS_GPU_CHUNK=8 MiB, and 2 MiB for small requests (automatic)\n"
                         "faultless: FAULTLESS_GPU_LIMIT=0 (default)\n"
                         "faultless: FAULTLESS_GPU_SHARE=by ranks and devices (automatic)\n"
                         "faultless: FAULTLESS_GPU_FREE_IDLE=0 (default)\n"

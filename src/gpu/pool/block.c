@@ -147,12 +147,13 @@ static struct fl_pool_block *take_part(struct fl_gpu_pool *p, struct fl_pool_blo
     return b;
 }
 
-struct fl_pool_block *fl_block_take(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len)
+struct fl_pool_block *fl_block_take(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len,
+                                    bool slab)
 {
-    struct fl_pool_block *b = p->is_pinned ? NULL : fl_set_find(p, s, len);
+    struct fl_pool_block *b = p->is_pinned ? NULL : fl_set_find(p, s, len, slab);
 
     if (b == NULL) {
-        b = fl_set_find(p, NULL, len);
+        b = fl_set_find(p, NULL, len, slab);
     }
     if (b == NULL) {
         return NULL;

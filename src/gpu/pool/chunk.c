@@ -270,6 +270,7 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
     }
     c->len = want;
     c->is_direct = direct;
+    c->is_slab = fl_set_is_small(p, len);
     rc = fl_chunk_from_driver(p, s, c);
     fl_lock_acquire(&p->lock);
     p->coming -= want;

@@ -282,15 +282,15 @@ static struct fl_pool_block *bin_top(const struct fl_gpu_pool *p, const struct f
 
 /* ---- both ---- */
 
-static struct fl_pool_block **root_of(struct fl_gpu_pool *p, struct fl_pool_stream *s)
+static struct fl_pool_block **root_of(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool slab)
 {
-    return s != NULL ? &s->root : &p->root;
+    return s != NULL ? &s->root[slab] : &p->root[slab];
 }
 
 void fl_set_insert(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
     if (!p->strategy->is_binned) {
-        tree_insert(root_of(p, b->stream), b);
+        tree_insert(root_of(p, b->stream, b->chunk->is_slab), b);
         return;
     }
     struct fl_pool_bin *bin = bin_get(p, b->stream, b->len);
@@ -302,11 +302,12 @@ void fl_set_remove(struct fl_gpu_pool *p, struct fl_pool_block *b)
     if (p->strategy->is_binned) {
         bin_remove(p, b);
     } else {
-        tree_remove(root_of(p, b->stream), b);
+        tree_remove(root_of(p, b->stream, b->chunk->is_slab), b);
     }
 }
 
-struct fl_pool_block *fl_set_find(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len)
+struct fl_pool_block *fl_set_find(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len,
+                                  bool slab)
 {
-    return p->strategy->is_binned ? bin_top(p, s, len) : tree_find(root_of(p, s), len);
+    return p->strategy->is_binned ? bin_top(p, s, len) : tree_find(root_of(p, s, slab), len);
 }

@@ -78,15 +78,16 @@ struct fallback {
     struct fl_gpu_pool *p;
     struct fl_pool_stream *s;
     size_t len, requested;
+    bool slab;
     struct fl_pool_block *got;
 };
 
 /* Lock: held. */
 static bool take(struct fallback *c)
 {
-    c->got = fl_block_take(c->p, c->s, c->len);
+    c->got = fl_block_take(c->p, c->s, c->len, c->slab);
     if (c->got == NULL && fl_block_join(c->p, c->s)) {
-        c->got = fl_block_take(c->p, c->s, c->len);
+        c->got = fl_block_take(c->p, c->s, c->len, c->slab);
     }
     if (c->got != NULL) {
         fl_block_used(c->p, c->got, c->requested);
@@ -104,11 +105,6 @@ static bool ask(struct fallback *c)
     bool done = take(c);
     fl_lock_release(&c->p->lock);
     return done;
-}
-
-static bool has_fitting(struct fl_gpu_pool *p, struct fl_pool_stream *t, size_t len)
-{
-    return fl_set_find(p, t, len) != NULL;
 }
 
 /* The taker's stream is there now: what it freed, or has from others that it waits for, and no
@@ -131,7 +127,7 @@ static bool wait_for_others(struct fallback *c, bool all)
     for (struct fl_pool_stream *t = p->streams; t != NULL && !done && !fl_pool_is_shut(p);
          t = t->next) {
         if ((t == c->s && !p->is_pinned) || t->free.first == NULL ||
-            (!all && !has_fitting(p, t, c->len))) {
+            (!all && fl_set_find(p, t, c->len, c->slab) == NULL)) {
             continue;
         }
         uint64_t upto = t->lasts ? t->stamped : t->covered;
@@ -212,7 +208,9 @@ static int out_of_memory(struct fallback *c)
     if (fl_pool_is_shut(c->p)) {
         return fl_gpu_fail(-ESHUTDOWN, "the driver or the pool's context has gone");
     }
-    if (collect(c) || (c->p->o.reuse != FL_GPU_REUSE_OWN && wait_for_others(c, true)) || trim(c)) {
+    c->slab = false; /* a part of a larger chunk is better than nothing */
+    if (collect(c) || ask(c) || (c->p->o.reuse != FL_GPU_REUSE_OWN && wait_for_others(c, true)) ||
+        trim(c)) {
         return 0;
     }
     int rc = retry(c);
@@ -251,7 +249,7 @@ static int search(struct fallback *c)
 int fl_fallback_alloc(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, size_t requested,
                       struct fl_pool_block **out)
 {
-    struct fallback c = {p, s, len, requested, NULL};
+    struct fallback c = {p, s, len, requested, fl_set_is_small(p, len), NULL};
     struct fl_gpu_guard g;
     int rc = fl_pool_enter(p, &g);
 

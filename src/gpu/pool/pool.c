@@ -17,7 +17,7 @@ static FL_INLINE bool may_go_on(const struct fl_gpu_pool *p)
 static struct fl_pool_block *hit(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len,
                                  size_t requested)
 {
-    struct fl_pool_block *b = fl_block_take(p, s, len);
+    struct fl_pool_block *b = fl_block_take(p, s, len, fl_set_is_small(p, len));
 
     if (b != NULL) {
         b->tag = fl_gpu_tag_now();

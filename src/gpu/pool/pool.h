@@ -33,7 +33,7 @@
 #include "gpu/host/host.h"
 #include "gpu/trace/trace.h"
 
-enum { FL_POOL_UNIT = 256, FL_POOL_EVENTS_MOST = 16 };
+enum { FL_POOL_UNIT = 256, FL_POOL_SMALL = 64 << 10, FL_POOL_EVENTS_MOST = 16 };
 /* The driver's headers: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD. */
 enum { FL_STREAM_LEGACY = 1, FL_STREAM_PER_THREAD = 2 };
 
@@ -79,6 +79,7 @@ struct fl_pool_chunk {
     size_t len;
     struct fl_pool_block *first;
     bool is_direct;          /* goes back when it is freed */
+    bool is_slab;            /* of small blocks, which have sets of their own */
     bool is_kept;            /* a plan's: goes when the plan does */
     struct fl_pinned pinned; /* range.len 0: the driver's own allocation */
 };
@@ -113,10 +114,10 @@ struct fl_pool_stream {
     unsigned events;
     struct fl_pool_list
         free; /* by stamp, roughly: what lies behind a later one is found safe later */
-    struct fl_pool_block *root;
-    size_t blocks;           /* that name it: free, pending, garbage */
-    size_t uses;             /* that name it */
-    size_t awaited;          /* of what is pending: waits for it */
+    struct fl_pool_block *root[2]; /* of slabs' second */
+    size_t blocks;                 /* that name it: free, pending, garbage */
+    size_t uses;                   /* that name it */
+    size_t awaited;                /* of what is pending: waits for it */
     _Atomic bool lasts;      /* its handle is good at any time; else within calls that name it */
     _Atomic bool is_watched; /* lasts, and may be captured: each free asks the driver */
     bool is_gone;            /* its handle is no more, or another's: nothing can be recorded */
@@ -147,6 +148,7 @@ struct fl_pool_strategy {
     /* Before the pool grows by so much. Likewise; NULL: nothing. */
     void (*before)(struct fl_gpu_pool *p, size_t len);
     bool is_binned; /* exact sizes, never split */
+    bool has_slabs; /* what is small lies apart, unless the chunks' size is given */
     bool is_tail;   /* what is split gives its upper end */
     bool is_direct; /* nothing is kept */
 };
@@ -168,7 +170,7 @@ struct fl_gpu_pool {
     unsigned entry_shift; /* 64 - log2 of entries */
     size_t records;       /* blocks there is room for in the table */
     struct fl_pool_block *spare;
-    struct fl_pool_block *root; /* of what is safe for all */
+    struct fl_pool_block *root[2]; /* of what is safe for all; of slabs' second */
     struct fl_pool_bin *bin;
     size_t bins, bins_used;
     struct fl_pool_stream *streams, *limbo; /* limbo: NULL, or one of them */
@@ -222,8 +224,14 @@ void fl_list_replace(struct fl_pool_list *l, struct fl_pool_block *old, struct f
 void fl_set_insert(struct fl_gpu_pool *p, struct fl_pool_block *b);
 void fl_set_remove(struct fl_gpu_pool *p, struct fl_pool_block *b);
 /* What serves `len`: the smallest that is as large, of those the lowest; binned, of that size the
- * one freed last. NULL: none. It stays in the set. */
-struct fl_pool_block *fl_set_find(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len);
+ * one freed last. `slab`: of slabs, else of other chunks. NULL: none. It stays in the set. */
+struct fl_pool_block *fl_set_find(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len,
+                                  bool slab);
+/* Of that size, is it served from slabs? */
+static inline bool fl_set_is_small(const struct fl_gpu_pool *p, size_t len)
+{
+    return p->strategy->has_slabs && len <= FL_POOL_SMALL && p->o.chunk == 0 && !p->is_pinned;
+}
 /* So that blocks of `len` have a bin at all. False: no memory. */
 bool fl_set_prepare(struct fl_gpu_pool *p, size_t len);
 
@@ -236,8 +244,9 @@ void fl_block_assign(struct fl_pool_block *b, struct fl_pool_stream *s, uint64_t
 void fl_block_put(struct fl_gpu_pool *p, struct fl_pool_block *b);
 /* Out of its set and list: in transit. */
 void fl_block_withdraw(struct fl_gpu_pool *p, struct fl_pool_block *b);
-/* Of what `s` may have at once: `len` bytes, in use. NULL: nothing. */
-struct fl_pool_block *fl_block_take(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len);
+/* Of what `s` may have at once: `len` bytes, in use; `slab` as above. NULL: nothing. */
+struct fl_pool_block *fl_block_take(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len,
+                                    bool slab);
 /* A new chunk's only block: its `len` bytes for use, the rest is put. */
 struct fl_pool_block *fl_block_carve(struct fl_gpu_pool *p, struct fl_pool_block *b, size_t len);
 /* What `s` freed and what is free for all become one where they touch. True: something did. */
