@@ -39,14 +39,9 @@ static const struct alias {
     /* Likewise. */
     {"MXNET_GPU_POOL_PAGE_SIZE", FL_OPTION_gpu_page, PLAIN},
     {"MXNET_GPU_MEM_POOL_PAGE_SIZE", FL_OPTION_gpu_page, PLAIN},
-    {"MXNET_CPU_PINNED_POOL_PAGE_SIZE", FL_OPTION_gpu_pinned_page, PLAIN},
-    {"MXNET_CPU_PINNED_MEM_POOL_PAGE_SIZE", FL_OPTION_gpu_pinned_page, PLAIN},
     {"MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE", FL_OPTION_gpu_large_round, PLAIN},
-    {"MXNET_CPU_PINNED_MEM_LARGE_ALLOC_ROUND_SIZE", FL_OPTION_gpu_pinned_large_round, PLAIN},
     {"MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", FL_OPTION_gpu_cutoff, PLAIN},
-    {"MXNET_CPU_PINNED_MEM_POOL_ROUND_LINEAR_CUTOFF", FL_OPTION_gpu_pinned_cutoff, PLAIN},
     {"MXNET_GPU_MEM_POOL_RESERVE", FL_OPTION_gpu_reserve, PLAIN},
-    {"MXNET_CPU_PINNED_MEM_POOL_RESERVE", FL_OPTION_gpu_pinned_reserve, PLAIN},
     {"FLAGS_allocator_strategy", FL_OPTION_gpu_strategy, WORD},
     {"FLAGS_use_auto_growth_pinned_allocator", FL_OPTION_gpu_pinned_strategy, AUTO_GROWTH},
     {"FLAGS_fraction_of_gpu_memory_to_use", FL_OPTION_gpu_fraction, REAL},
@@ -58,9 +53,6 @@ static const struct alias {
     {"FLAGS_eager_delete_tensor_gb", FL_OPTION_gpu_gc_gb, REAL},
     {"FLAGS_memory_fraction_of_eager_deletion", FL_OPTION_gpu_gc_fraction, REAL},
     {"FLAGS_fast_eager_deletion_mode", FL_OPTION_gpu_fast_gc, SWITCH},
-    {"FLAGS_gpu_allocator_retry_time", FL_OPTION_gpu_retry_ms, PLAIN},
-    {"FLAGS_free_idle_chunk", FL_OPTION_gpu_free_idle, SWITCH},
-    {"FLAGS_free_when_no_cache_hit", FL_OPTION_gpu_free_before_growth, SWITCH},
 };
 enum { ALIASES = sizeof table / sizeof table[0] };
 

@@ -4,7 +4,6 @@ foreach(name IN ITEMS default streams lives table threads edges whole)
 endforeach()
 fl_gpu_test(NAME test_gpu_pool_calls LABELS unit SOURCES test_gpu_pool_calls.c SHARED pool_fixture.c NO_DEVICE)
 fl_gpu_test(NAME test_gpu_pool_capture LABELS unit TIMEOUT 120 SOURCES test_gpu_pool_capture.c SHARED pool_fixture.c NO_DEVICE)
-fl_gpu_test(NAME test_gpu_pool_old LABELS unit SOURCES test_gpu_pool_old.c SHARED pool_fixture.c NO_DEVICE)
 fl_gpu_test(NAME test_gpu_limit LABELS unit SOURCES test_gpu_limit.c SHARED pool_fixture.c)
 fl_gpu_test(NAME test_gpu_planned LABELS unit SOURCES test_gpu_planned.c SHARED pool_fixture.c)
 fl_gpu_test(NAME test_gpu_traces LABELS unit SOURCES test_gpu_traces.c SHARED pool_fixture.c NO_DEVICE
@@ -13,12 +12,6 @@ fl_gpu_test(NAME test_gpu_shims LABELS unit SOURCES test_gpu_shims.c SHARED pool
 fl_gpu_test(NAME test_gpu_torch LABELS unit SOURCES test_gpu_torch.c)
 fl_gpu_test(NAME test_prop_gpu_pool LABELS prop TIMEOUT 120 SOURCES test_prop_gpu_pool.c SHARED pool_fixture.c)
 fl_gpu_test(NAME test_fault_gpu_pool LABELS fault TIMEOUT 300 SOURCES test_fault_gpu_pool.c SHARED pool_fixture.c NO_DEVICE)
-# On a driver that gives streams no numbers.
-foreach(name IN ITEMS prop_gpu_pool gpu_pool_old)
-    add_test(NAME test_${name}_11.8 COMMAND test_${name})
-    fl_test_properties(test_${name}_11.8 prop 120
-                       "FAULTLESS_GPU_DRIVER=$<TARGET_FILE:fake_cuda>;FL_TEST_DRIVER_VERSION=11080")
-endforeach()
 # While the pools are traced.
 add_test(NAME test_gpu_torch_traced COMMAND test_gpu_torch)
 fl_test_properties(test_gpu_torch_traced unit ""

@@ -40,10 +40,10 @@ static void read_trace(const char *name)
 
 /* ---- PyTorch's algorithm ----
  *
- * Source: c10/cuda/CUDACachingAllocator.cpp. Sizes are multiples of 512 bytes; up to 1 MiB they come
- * from segments of 2 MiB, below 10 MiB from such of 20 MiB, above that from one of their own in whole
- * 2 MiB. The smallest block that is large enough is split, in the large segments only if more than
- * 1 MiB is left. */
+ * Source: c10/cuda/CUDACachingAllocator.cpp. Sizes are multiples of 512 bytes; up to 1 MiB they
+ * come from segments of 2 MiB, below 10 MiB from such of 20 MiB, above that from one of their own
+ * in whole 2 MiB. The smallest block that is large enough is split, in the large segments only if
+ * more than 1 MiB is left. */
 struct peer_block {
     size_t segment, offset, len;
     bool is_small;
@@ -227,9 +227,47 @@ static void planned_holds_less_than_pytorch_by_a_twentieth(void **state)
     assert_in_range(of_peer("lengths", FL_GPU_PLANNED), 1, 950);
 }
 
+/* Small blocks lie in slabs, others in chunks of their own; where neither grows any more, a small
+ * one has a part of a chunk. */
+static void small_blocks_share_slabs(void **state)
+{
+    enum { SMALL = 2000 };
+    static uint64_t at[SMALL];
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+
+    (void)state;
+    o.chunk = 0;
+    struct fl_gpu_pool *p = pool_with(&o);
+    for (unsigned i = 0; i < SMALL; i++) {
+        at[i] = pool_take(p, 256, NULL);
+    }
+    assert_int_equal(pool_stats(p).driver_allocs, 1);
+    assert_int_equal(pool_held(p), MIB(2));
+    uint64_t large = pool_take(p, MIB(1), NULL);
+    assert_int_equal(pool_stats(p).driver_allocs, 2);
+    assert_int_equal(pool_held(p), MIB(10));
+    for (unsigned i = 0; i < SMALL; i++) {
+        pool_give(p, at[i], NULL);
+    }
+    pool_give(p, large, NULL);
+    pool_end(p);
+
+    o.limit = MIB(8);
+    p = pool_with(&o);
+    large = pool_take(p, MIB(8), NULL);
+    pool_give(p, large, NULL);
+    large = pool_take(p, MIB(7), NULL);
+    at[0] = pool_take(p, 256, NULL);
+    assert_int_equal(pool_held(p), MIB(8));
+    pool_give(p, at[0], NULL);
+    pool_give(p, large, NULL);
+    pool_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(small_blocks_share_slabs, gpu_each, gpu_end),
         cmocka_unit_test_setup_teardown(auto_growth_holds_less_than_pytorch, gpu_each, gpu_end),
         cmocka_unit_test_setup_teardown(planned_holds_less_than_pytorch_by_a_twentieth, gpu_each,
                                         gpu_end),

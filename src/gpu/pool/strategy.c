@@ -157,16 +157,6 @@ static void keep_reserve(struct fl_gpu_pool *p, size_t len)
     }
 }
 
-static void free_idle_first(struct fl_gpu_pool *p, size_t len)
-{
-    size_t released = 0;
-
-    (void)len;
-    if (p->o.free_before_growth) {
-        (void)fl_chunk_trim(p, 0, &released);
-    }
-}
-
 static const struct fl_pool_strategy strategy[] = {
     [FL_GPU_NAIVE] = {.name = "naive",
                       .round = round_multiple,
@@ -188,13 +178,11 @@ static const struct fl_pool_strategy strategy[] = {
     [FL_GPU_AUTO_GROWTH] = {.name = "auto_growth",
                             .round = round_unit,
                             .growth = grow_by_chunk,
-                            .before = free_idle_first,
                             .is_tail = true,
                             .has_slabs = true},
     [FL_GPU_PLANNED] = {.name = "planned",
                         .round = round_unit,
                         .growth = grow_by_chunk,
-                        .before = free_idle_first,
                         .is_tail = true,
                         .has_slabs = true},
     [FL_GPU_DRIVER] = {.name = "driver",
@@ -215,8 +203,7 @@ int fl_strategy_check(struct fl_gpu_pool_options *o)
     if (o->strategy == FL_GPU_AUTO) { /* PaddlePaddle's defaults */
         o->strategy = o->target == FL_GPU_PINNED ? FL_GPU_NAIVE_BEST_FIT : FL_GPU_AUTO_GROWTH;
     }
-    if (fl_strategy_get(o->strategy) == NULL || o->target > FL_GPU_PINNED ||
-        o->reuse > FL_GPU_REUSE_WAIT || o->events > FL_GPU_EVENTS_LAZY) {
+    if (fl_strategy_get(o->strategy) == NULL || o->target > FL_GPU_PINNED) {
         return fl_gpu_fail(-EINVAL, "a pool's option has no such value");
     }
     if (binned && (o->page < 32 || o->page > FL_MIB || o->reserve_percent > 100)) {
