@@ -61,18 +61,6 @@ enum fl_gpu_strategy {
     FL_GPU_DRIVER,  /* the driver's own pool (cuMemAllocFromPoolAsync): the yardstick */
 };
 enum fl_gpu_target { FL_GPU_DEVICE, FL_GPU_PINNED };
-/* What may be taken of what another stream freed. */
-enum fl_gpu_reuse {
-    FL_GPU_REUSE_QUERY, /* what that stream is done with */
-    FL_GPU_REUSE_OWN,   /* nothing; pinned: as query, for the host is on no stream */
-    FL_GPU_REUSE_WAIT,  /* all of it: the taker's stream waits for that point of the other */
-};
-/* How the pool knows how far a stream is. The legacy stream always lasts. */
-enum fl_gpu_events {
-    FL_GPU_EVENTS_EAGER, /* an event at each free; on streams that last when it is wanted */
-    /* All streams last, as by fl_gpu_pool_stream_lasts, but may be captured: a free asks. */
-    FL_GPU_EVENTS_LAZY,
-};
 
 /* Fill it by fl_gpu_pool_defaults, then change what is to be different. A program that was built
  * with fewer members has the defaults for the others. */
@@ -87,22 +75,19 @@ struct fl_gpu_pool_options {
     double
         fraction; /* naive_best_fit: first chunk's part of what is available (0.92); 0: no pool */
     size_t initial,
-        regrow;   /* naive_best_fit: bytes of the first and of later chunks; 0: by the fraction */
-    size_t chunk; /* auto_growth: smallest chunk; 0: as large as the request */
+        regrow; /* naive_best_fit: bytes of the first and of later chunks; 0: by the fraction */
+    /* auto_growth: smallest chunk; 1: as large as the request; 0: 8 MiB, and for requests of up to
+     * 64 KiB, which lie apart, 2 MiB. */
+    size_t chunk;
     /* Most bytes of the device that the process's pools and mirrors hold together, of several such
      * the least; pinned: that this pool holds; 0: any. */
     size_t limit;
-    bool free_idle;          /* auto_growth: idle chunks go back at each free */
-    bool free_before_growth; /* auto_growth: and before another is taken */
     /* Frees pile up to so many GiB and are then reclaimed together; 0: at once; below 0: never
      * unasked. */
     double gc_gb;
     double gc_fraction; /* of a batch, largest first (1.0) */
     bool gc_fast;       /* a batch is reclaimed by stream order, not when the kernels have ended */
-    enum fl_gpu_reuse reuse;
-    enum fl_gpu_events events;
-    unsigned retry_ms; /* out of memory: wait so long for another thread's free (0) */
-    int numa_node;     /* pinned: -1 is the device's */
+    int numa_node;      /* pinned: -1 is the device's */
     /* planned: what any thread asks for belongs to the step, in the order in which it comes, and
      * any may say fl_gpu_pool_step. What two ask for at the same time is not planned. */
     bool all_threads;
@@ -144,9 +129,9 @@ FL_API struct fl_gpu_pool *fl_gpu_owner(uint64_t address, struct fl_gpu_block *o
 FL_API int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint64_t *out);
 /* What was submitted to `stream` so far may still use it; FL_GPU_HOST: nothing does. Driver calls:
  * none of FL_GPU_HOST, the legacy stream and streams that last; else four. Never waits, but where
- * memory goes back to the driver at once: unpooled, what is too large for naive_best_fit,
- * free_idle. -ENOENT: not the pool's, or freed already; what the driver says of a stream that it
- * refuses: the block is in use still. */
+ * memory goes back to the driver at once: unpooled, and what is too large for naive_best_fit.
+ * -ENOENT: not the pool's, or freed already; what the driver says of a stream that it refuses: the
+ * block is in use still. */
 FL_API int fl_gpu_pool_free(struct fl_gpu_pool *pool, uint64_t address, void *stream);
 /* Back to the driver, past the pool (MXNet's DirectFree), which waits for the device; so pinned
  * memory is not to be freed like this while a stream is captured. -EBUSY: a part of a larger chunk,
@@ -181,13 +166,6 @@ FL_API int fl_gpu_pool_collect(struct fl_gpu_pool *pool);
  *                                    one
  * before is within no call for this pool meanwhile. */
 FL_API int fl_gpu_pool_step(struct fl_gpu_pool *pool);
-/* A plan of your own in place of a learned one: the sizes of a step's requests in their order, and
- * where each lies (`offset`, a multiple of 256; SIZE_MAX: anywhere; `align` and `input` are not
- * looked at). Two may have the same bytes when the first is freed before the second is asked for:
- * what overlaps is given out when it is free, and served elsewhere when it is not. `n` 0: no plan.
- * The step begins with this call, the next with fl_gpu_pool_step. -EBUSY: something of the plan
- * before is allocated. */
-FL_API int fl_gpu_pool_plan(struct fl_gpu_pool *pool, const struct fl_gpu_slot *slot, size_t n);
 struct fl_gpu_pool_stats {
     uint64_t size; /* set by the caller to sizeof(struct fl_gpu_pool_stats) */
     /* The four that MXNet's users asked for. Occupied and free are now, and add up to what is held

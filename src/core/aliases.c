@@ -53,9 +53,6 @@ static const struct alias {
     {"FLAGS_eager_delete_tensor_gb", FL_OPTION_gpu_gc_gb, REAL},
     {"FLAGS_memory_fraction_of_eager_deletion", FL_OPTION_gpu_gc_fraction, REAL},
     {"FLAGS_fast_eager_deletion_mode", FL_OPTION_gpu_fast_gc, SWITCH},
-    {"FLAGS_gpu_allocator_retry_time", FL_OPTION_gpu_retry_ms, PLAIN},
-    {"FLAGS_free_idle_chunk", FL_OPTION_gpu_free_idle, SWITCH},
-    {"FLAGS_free_when_no_cache_hit", FL_OPTION_gpu_free_before_growth, SWITCH},
 };
 enum { ALIASES = sizeof table / sizeof table[0] };
 

@@ -26,8 +26,6 @@ static const char *const step_words[] = {"auto", "declared", "off"}; /* by enum 
 /* By the enums of the same names in faultless/gpu.h. */
 static const char *const strategies[] = {"auto",           "naive",       "round",   "unpooled",
                                          "naive_best_fit", "auto_growth", "planned", "driver"};
-static const char *const reuses[] = {"query", "own", "wait"};
-static const char *const events[] = {"eager", "lazy"};
 static const char *const thp_modes[] = {"auto", "collapse"}; /* by enum fl_thp */
 static const char *const forks[] = {"none", "wipe", "copy"};
 static const char *const pages[] = {"off", "2M", "1G", "any"}; /* bits of enum fl_hugetlb_kind */
@@ -36,9 +34,9 @@ static const char *const pages[] = {"off", "2M", "1G", "any"}; /* bits of enum f
     {                                                                                              \
         list, sizeof(list) / sizeof((list)[0])                                                     \
     }
-const struct fl_option_list fl_option_lists[] = {
-    LIST(words),  LIST(levels), LIST(policies), LIST(step_words), LIST(strategies),
-    LIST(reuses), LIST(events), LIST(forks),    LIST(thp_modes),  LIST(pages)};
+const struct fl_option_list fl_option_lists[] = {LIST(words),      LIST(levels),     LIST(policies),
+                                                 LIST(step_words), LIST(strategies), LIST(forks),
+                                                 LIST(thp_modes),  LIST(pages)};
 #undef LIST
 
 static bool name_matches(const char *entry, const char *name)
@@ -199,8 +197,6 @@ static int parse_value(const struct fl_option_row *r, const char *s, uint64_t *o
     case FL_KIND_LEVEL:
     case FL_KIND_STEPS:
     case FL_KIND_STRATEGY:
-    case FL_KIND_REUSE:
-    case FL_KIND_EVENTS:
     case FL_KIND_FORK:
     case FL_KIND_PAGES:
     case FL_KIND_THP:

@@ -23,8 +23,6 @@ enum fl_option_kind {
     FL_KIND_POLICY,
     FL_KIND_STEPS,
     FL_KIND_STRATEGY,
-    FL_KIND_REUSE,
-    FL_KIND_EVENTS,
     FL_KIND_FORK,
     FL_KIND_THP,
     FL_KIND_PAGES,

@@ -38,7 +38,7 @@ static const char *automatic_word(enum fl_option_id id, bool is_set)
     case FL_OPTION_gpu_regrow:
         return "by the fraction";
     case FL_OPTION_gpu_chunk:
-        return "as large as the request";
+        return "8 MiB, and 2 MiB for small requests";
     case FL_OPTION_gpu_share:
         return "by ranks and devices";
     default:

@@ -1,5 +1,67 @@
 #include "gpu/pool_fixture.h"
 
+/* ---- check ---- */
+
+struct sums {
+    size_t used, other, blocks;
+};
+
+static bool check_chunk(struct fl_gpu_pool *p, const struct fl_pool_chunk *c, struct sums *sum)
+{
+    uint64_t at = c->address;
+    const struct fl_pool_block *before = NULL;
+
+    for (struct fl_pool_block *b = c->first; b != NULL; before = b, b = b->after) {
+        bool both = before != NULL && before->state == FL_BLOCK_FREE && b->state == FL_BLOCK_FREE;
+        if (b->address != at || b->len == 0 || b->chunk != c || b->before != before ||
+            fl_table_find(p, at) != b || (both && before->stream == b->stream)) {
+            return false;
+        }
+        *(b->state == FL_BLOCK_USED ? &sum->used : &sum->other) += b->len;
+        sum->blocks++;
+        at += b->len;
+    }
+    return at == c->address + c->len;
+}
+
+static bool check_list(const struct fl_pool_list *l, enum fl_block_state state,
+                       const struct fl_pool_stream *s)
+{
+    const struct fl_pool_block *older = NULL;
+
+    for (const struct fl_pool_block *b = l->first; b != NULL; older = b, b = b->newer) {
+        if (b->state != state || b->older != older || (s != NULL && b->stream != s)) {
+            return false;
+        }
+    }
+    return l->last == older;
+}
+
+bool pool_check(struct fl_gpu_pool *p)
+{
+    struct sums sum = {0, 0, 0};
+    size_t listed = 0;
+    bool right = true;
+
+    fl_lock_acquire(&p->lock);
+    for (const struct fl_pool_chunk *c = p->chunks; c != NULL && right; c = c->next) {
+        right = c->is_kept || check_chunk(p, c, &sum);
+    }
+    for (const struct fl_pool_stream *s = p->streams; s != NULL && right; s = s->next) {
+        right = check_list(&s->free, FL_BLOCK_FREE, s);
+    }
+    for (size_t i = 0; p->entry != NULL && i < (size_t)1 << (64 - p->entry_shift); i++) {
+        listed += p->entry[i].block != NULL;
+    }
+    right = right && check_list(&p->pending, FL_BLOCK_PENDING, NULL) &&
+            check_list(&p->garbage, FL_BLOCK_GARBAGE, NULL) && listed == sum.blocks &&
+            sum.used == p->s.occupied_bytes && sum.other == p->s.free_bytes;
+    fl_lock_release(&p->lock);
+    return right;
+}
+
+/* ---- pools ---- */
+
 struct fl_gpu_pool_options pool_options(enum fl_gpu_strategy strategy)
 {
     return (struct fl_gpu_pool_options){
@@ -13,6 +75,7 @@ struct fl_gpu_pool_options pool_options(enum fl_gpu_strategy strategy)
         .fraction = 0.92,
         .gc_fraction = 1,
         .gc_fast = true,
+        .chunk = 1, /* as large as the request */
         .numa_node = -1,
     };
 }
@@ -34,17 +97,17 @@ struct fl_gpu_pool *pool_of(enum fl_gpu_strategy strategy)
     return pool_with(&o);
 }
 
-struct fl_gpu_pool *pool_lasting(enum fl_gpu_strategy strategy)
+struct fl_gpu_pool *pool_lasting(enum fl_gpu_strategy strategy, void *stream)
 {
-    struct fl_gpu_pool_options o = pool_options(strategy);
+    struct fl_gpu_pool *p = pool_of(strategy);
 
-    o.events = FL_GPU_EVENTS_LAZY;
-    return pool_with(&o);
+    assert_int_equal(fl_gpu_pool_stream_lasts(p, stream), 0);
+    return p;
 }
 
 void pool_end(struct fl_gpu_pool *p)
 {
-    assert_true(fl_pool_check(p));
+    assert_true(pool_check(p));
     int rc = fl_gpu_pool_destroy(p);
     if (rc != 0) {
         fail_msg("the pool does not end: %d, %s", rc, fl_gpu_error());
@@ -76,7 +139,7 @@ struct fl_gpu_pool_stats pool_stats(struct fl_gpu_pool *p)
 {
     struct fl_gpu_pool_stats s = {.size = sizeof s};
 
-    assert_true(fl_pool_check(p));
+    assert_true(pool_check(p));
     assert_int_equal(fl_gpu_pool_stats(p, &s), 0);
     return s;
 }

@@ -14,8 +14,10 @@ struct fl_gpu_pool_options pool_options(enum fl_gpu_strategy strategy);
 /* On `gpu`; fails the test when it cannot be. */
 struct fl_gpu_pool *pool_with(const struct fl_gpu_pool_options *o);
 struct fl_gpu_pool *pool_of(enum fl_gpu_strategy strategy);
-/* One whose streams all last. */
-struct fl_gpu_pool *pool_lasting(enum fl_gpu_strategy strategy);
+/* That for a stream that lasts. */
+struct fl_gpu_pool *pool_lasting(enum fl_gpu_strategy strategy, void *stream);
+/* P1 to P4 of gpu/pool/pool.h hold. */
+bool pool_check(struct fl_gpu_pool *p);
 /* Destroys it, empty as it must be. */
 void pool_end(struct fl_gpu_pool *p);
 

@@ -186,7 +186,7 @@ static void older_programs_have_the_defaults(void **state)
     assert_int_equal(p->o.page, 8192);
     assert_int_equal(p->o.linear_cutoff, 22);
     assert_int_equal(p->o.limit, defaults.limit);
-    assert_int_equal(p->o.retry_ms, defaults.retry_ms);
+    assert_true(p->o.gc_gb == defaults.gc_gb);
     assert_int_equal(p->o.numa_node, -1);
     pool_end(p);
     o.size = offsetof(struct fl_gpu_pool_options, page) - 1;

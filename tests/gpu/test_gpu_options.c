@@ -42,14 +42,9 @@ static void check_presets(void)
     assert_int_equal(o.linear_cutoff, 24);
     assert_int_equal(o.reserve_percent, 5);
     assert_int_equal(o.chunk, 0);
-    assert_false(o.free_idle);
-    assert_false(o.free_before_growth);
     assert_true(o.gc_gb == 0.0);
     assert_true(o.gc_fraction == 1.0);
     assert_true(o.gc_fast);
-    assert_int_equal(o.reuse, FL_GPU_REUSE_QUERY);
-    assert_int_equal(o.events, FL_GPU_EVENTS_EAGER);
-    assert_int_equal(o.retry_ms, 0);
     assert_int_equal(o.numa_node, -1);
 }
 
@@ -97,10 +92,10 @@ static void each_option_has_its_field(void **state)
     read_env("FAULTLESS_GPU_STRATEGY=round", "FAULTLESS_GPU_PAGE=64K", FL_GPU_PINNED);
     assert_int_equal(o.strategy, FL_GPU_AUTO); /* of pinned pools nothing is said */
     assert_int_equal(o.page, 65536);
-    read_env("FAULTLESS_GPU_PINNED_STRATEGY=unpooled", "MXNET_GPU_MEM_POOL_RESERVE=9",
+    read_env("FAULTLESS_GPU_PINNED_STRATEGY=unpooled", "FAULTLESS_GPU_PINNED_FRACTION=0.25",
              FL_GPU_PINNED);
     assert_int_equal(o.strategy, FL_GPU_UNPOOLED);
-    assert_int_equal(o.reserve_percent, 9);
+    assert_true(o.fraction == 0.25);
     read_env("FAULTLESS_GPU_INITIAL=1G", "FAULTLESS_GPU_REGROW=64M", FL_GPU_DEVICE);
     assert_int_equal(o.initial, 1 << 30);
     assert_int_equal(o.regrow, 64 << 20);
@@ -111,15 +106,9 @@ static void each_option_has_its_field(void **state)
     read_env("FAULTLESS_GPU_GC_GB=1.5", "FAULTLESS_GPU_FAST_GC=0", FL_GPU_PINNED);
     assert_true(o.gc_gb == 1.5);
     assert_false(o.gc_fast);
-    read_env("FAULTLESS_GPU_REUSE=wait", "FAULTLESS_GPU_EVENTS=lazy", FL_GPU_DEVICE);
-    assert_int_equal(o.reuse, FL_GPU_REUSE_WAIT);
-    assert_int_equal(o.events, FL_GPU_EVENTS_LAZY);
-    read_env("FAULTLESS_GPU_FREE_IDLE=1", "FLAGS_free_when_no_cache_hit=true", FL_GPU_DEVICE);
-    assert_true(o.free_idle);
-    assert_true(o.free_before_growth);
-    read_env("FAULTLESS_GPU_CHUNK=10M", "FAULTLESS_GPU_RETRY_MS=100", FL_GPU_DEVICE);
+    read_env("FAULTLESS_GPU_CHUNK=10M", "MXNET_GPU_MEM_POOL_RESERVE=9", FL_GPU_DEVICE);
     assert_int_equal(o.chunk, 10 << 20);
-    assert_int_equal(o.retry_ms, 100);
+    assert_int_equal(o.reserve_percent, 9);
 }
 
 static void a_limit_is_divided_among_those_who_share_the_device(void **state)

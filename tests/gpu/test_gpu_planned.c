@@ -33,11 +33,10 @@ static void one_step(struct fl_gpu_pool *p, uint64_t at[static 5], size_t first)
 
 static void a_step_is_learned_and_replayed(void)
 {
-    struct fl_gpu_pool *p = pool_lasting(FL_GPU_PLANNED);
     uint64_t at[3][5];
 
     s = gpu_stream();
-    assert_int_equal(fl_gpu_pool_stream_lasts(p, s), 0);
+    struct fl_gpu_pool *p = pool_lasting(FL_GPU_PLANNED, s);
     one_step(p, at[0], 0);
     one_step(p, at[0], 0); /* two that are alike */
     assert_int_equal(pool_stats(p).planned_hits, 0);
@@ -177,47 +176,6 @@ static void streams_do_not_meet(void)
     pool_end(p);
     gpu_stream_end(s);
     gpu_stream_end(t);
-}
-
-static void a_plan_may_be_given(void **state)
-{
-    struct fl_gpu_slot slot[3] = {
-        {.offset = 0, .size = MIB(2)},
-        {.offset = SIZE_MAX, .size = MIB(1)},
-        {.offset = MIB(1), .size = MIB(1)},
-    };
-    struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED), *other = pool_of(FL_GPU_ROUND);
-
-    (void)state;
-    s = gpu_stream();
-    assert_int_equal(fl_gpu_pool_plan(other, slot, 3), -EINVAL);
-    assert_int_equal(fl_gpu_pool_step(other), -EINVAL);
-    pool_end(other);
-    slot[0].offset = 100;
-    assert_int_equal(fl_gpu_pool_plan(p, slot, 3), -EINVAL);
-    slot[0].offset = 0;
-    assert_int_equal(fl_gpu_pool_plan(p, slot, 3), 0);
-    assert_int_equal(pool_held(p), MIB(2));
-    for (unsigned i = 0; i < 3; i++) {
-        uint64_t x = pool_take(p, MIB(2), s), y = pool_take(p, MIB(1), s);
-        assert_true(y - x >= MIB(2));
-        assert_int_equal(fl_gpu_pool_plan(p, slot, 3), -EBUSY);
-        if (i != 1) {
-            pool_give(p, x, s);
-        }
-        uint64_t z = pool_take(p, MIB(1), s);
-        assert_true(i != 1 ? z == x + MIB(1) : z - x >= MIB(2));
-        pool_give(p, z, s);
-        pool_give(p, y, s);
-        if (i == 1) {
-            pool_give(p, x, s);
-        }
-        assert_int_equal(fl_gpu_pool_step(p), 0);
-    }
-    assert_int_equal(pool_stats(p).planned_hits, 5);
-    assert_int_equal(fl_gpu_pool_plan(p, NULL, 0), 0);
-    pool_end(p);
-    gpu_stream_end(s);
 }
 
 /* Steps that are others by now are learned anew. */
@@ -397,7 +355,6 @@ int main(void)
         TEST(what_does_not_match_is_served_elsewhere_in_each_schedule),
         TEST(a_stream_that_stays_is_not_overwritten_in_each_schedule),
         TEST(streams_do_not_meet_in_each_schedule),
-        TEST(a_plan_may_be_given),
         TEST(a_program_that_changes_is_learned_again),
         TEST(a_plan_holds_no_more_than_without),
         TEST(others_free_and_one_of_them_does),

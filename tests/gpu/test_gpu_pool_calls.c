@@ -6,17 +6,17 @@
 
 enum { BLOCKS = 16 };
 
-enum kind { HOST, LEGACY, LEGACY_HANDLE, LASTING, LAZY, PER_THREAD, PLAIN, BLOCKING, KINDS };
+enum kind { HOST, LEGACY, LEGACY_HANDLE, LASTING, PER_THREAD, PLAIN, BLOCKING, KINDS };
 
 /* Most calls of a free: current context, number, capture, event. */
 static const unsigned most_of_free[KINDS] = {
-    [HOST] = 0, [LEGACY] = 0,     [LEGACY_HANDLE] = 0, [LASTING] = 0,
-    [LAZY] = 2, [PER_THREAD] = 4, [PLAIN] = 4,         [BLOCKING] = 4,
+    [HOST] = 0,       [LEGACY] = 0, [LEGACY_HANDLE] = 0, [LASTING] = 0,
+    [PER_THREAD] = 4, [PLAIN] = 4,  [BLOCKING] = 4,
 };
 static const char *const name_of[KINDS] = {
-    [HOST] = "host",       [LEGACY] = "legacy",     [LEGACY_HANDLE] = "legacy handle",
-    [LASTING] = "lasting", [LAZY] = "lazy",         [PER_THREAD] = "per thread",
-    [PLAIN] = "plain",     [BLOCKING] = "blocking",
+    [HOST] = "host",         [LEGACY] = "legacy",         [LEGACY_HANDLE] = "legacy handle",
+    [LASTING] = "lasting",   [PER_THREAD] = "per thread", [PLAIN] = "plain",
+    [BLOCKING] = "blocking",
 };
 
 static bool is_default(enum kind kind)
@@ -59,7 +59,6 @@ static struct fl_gpu_pool *pool_for(enum fl_gpu_strategy strategy, enum fl_gpu_t
 
     o.target = target;
     o.initial = o.regrow = o.chunk = MIB(8);
-    o.events = kind == LAZY ? FL_GPU_EVENTS_LAZY : FL_GPU_EVENTS_EAGER;
     struct fl_gpu_pool *p = pool_with(&o);
     if (kind == LASTING) {
         assert_int_equal(fl_gpu_pool_stream_lasts(p, stream), 0);
@@ -222,32 +221,6 @@ static void the_host_is_not_a_stream(void **state)
     }
 }
 
-/* The host takes pinned memory: all streams are others to it, and `own` would never have any
- * again. */
-static void own_is_as_query_where_the_host_takes(void **state)
-{
-    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_NAIVE_BEST_FIT,
-                                               FL_GPU_AUTO_GROWTH, FL_GPU_PLANNED};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        struct fl_gpu_pool_options o = pool_options(all[i]);
-        o.target = FL_GPU_PINNED;
-        o.initial = o.regrow = MIB(2);
-        o.reuse = FL_GPU_REUSE_OWN;
-        struct fl_gpu_pool *p = pool_with(&o);
-        void *s = gpu_stream();
-        for (unsigned round = 0; round < 8; round++) {
-            assert_true(p->plan == NULL || fl_gpu_pool_step(p) == 0);
-            pool_give(p, pool_take(p, MIB(2), s), s);
-            gpu_wait(s);
-        }
-        assert_true(pool_stats(p).driver_allocs <= (p->plan != NULL ? 2 : 1));
-        pool_end(p);
-        gpu_stream_end(s);
-    }
-}
-
 /* A part of a chunk that is freed at once is waited for, though no stream is known to use it. */
 static void free_now_waits_for_all(void **state)
 {
@@ -336,10 +309,10 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
     const struct CMUnitTest tests[] = {
-        TEST(a_pinned_hit_makes_no_driver_call),    TEST(pairs_of_the_host_call_nothing),
-        TEST(what_is_recorded_is_waited_for),       TEST(the_host_is_not_a_stream),
-        TEST(own_is_as_query_where_the_host_takes), TEST(free_now_waits_for_all),
-        TEST(a_device_pair_makes_six_calls),        TEST(free_now_waits_for_other_devices),
+        TEST(a_pinned_hit_makes_no_driver_call), TEST(pairs_of_the_host_call_nothing),
+        TEST(what_is_recorded_is_waited_for),    TEST(the_host_is_not_a_stream),
+        TEST(a_device_pair_makes_six_calls),     TEST(free_now_waits_for_all),
+        TEST(free_now_waits_for_other_devices),
     };
 
     gpu_main("test_gpu_pool_calls", NULL);

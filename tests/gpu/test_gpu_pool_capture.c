@@ -33,16 +33,11 @@ enum { FREED = 4 };
 static const char *at;
 static uint64_t freed[FREED];
 
-/* A step's plan of one's own, and no plan; both only while nothing of the one before is there. */
+/* A step ends. */
 static void plan(struct fl_gpu_pool *p)
 {
-    static const struct fl_gpu_slot slot = {.size = MIB(1)};
-
     at = "step";
     (void)fl_gpu_pool_step(p);
-    at = "plan";
-    (void)fl_gpu_pool_plan(p, &slot, 1);
-    (void)fl_gpu_pool_plan(p, NULL, 0);
 }
 
 static void look(struct fl_gpu_pool *p, uint64_t address)
@@ -207,9 +202,6 @@ static void no_call_breaks_a_capture(void **state)
         o.target = i % 2 != 0 ? FL_GPU_PINNED : FL_GPU_DEVICE;
         o.initial = o.regrow = MIB(4);
         o.limit = MIB(24);
-        o.free_idle = i % 3 == 0;
-        o.reuse = i % 3 == 1 ? FL_GPU_REUSE_WAIT : FL_GPU_REUSE_QUERY;
-        o.events = i % 4 == 3 ? FL_GPU_EVENTS_LAZY : FL_GPU_EVENTS_EAGER;
         if (all[i / 2] == FL_GPU_DRIVER && i % 2 != 0) {
             continue;
         }

@@ -32,12 +32,10 @@ static void an_odd_limit_gives_no_odd_address(void **state)
 
 static void bad_arguments_are_said_so(void **state)
 {
-    struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED), *none;
+    struct fl_gpu_pool *none;
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
     (void)state;
-    assert_int_equal(fl_gpu_pool_plan(p, NULL, 1), -EINVAL);
-    pool_end(p);
     o.gc_gb = NAN;
     assert_int_equal(fl_gpu_pool_create(gpu, &o, &none), -EINVAL);
     o = pool_options(FL_GPU_AUTO_GROWTH);
@@ -55,7 +53,6 @@ static void streams_that_go_leave_nothing(void **state)
     if (fake == NULL) {
         skip();
     }
-    o.reuse = FL_GPU_REUSE_WAIT;
     fake->schedule(FAKE_CUDA_LATE, 0);
     struct fl_gpu_pool *p = pool_with(&o);
     void *home = gpu_stream();
@@ -64,7 +61,8 @@ static void streams_that_go_leave_nothing(void **state)
         uint64_t x = pool_take(p, MIB(1), guest);
         gpu_fill(guest, x, MIB(1), 1);
         pool_give(p, x, guest);
-        x = pool_take(p, MIB(1), home); /* waits for the guest */
+        gpu_wait(guest);
+        x = pool_take(p, MIB(1), home);
         gpu_fill(home, x, MIB(1), 2);
         pool_give(p, x, home);
         assert_int_equal(fl_gpu_pool_stream_retire(p, guest), 0);
@@ -89,13 +87,14 @@ static void streams_that_go_leave_nothing(void **state)
 static void many_streams_are_told_apart(void **state)
 {
     enum { MANY = 100 };
-    struct fl_gpu_pool *p = pool_lasting(FL_GPU_AUTO_GROWTH);
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     void *stream[MANY];
     uint64_t at[MANY];
 
     (void)state;
     for (unsigned i = 0; i < MANY; i++) {
         stream[i] = gpu_stream();
+        assert_int_equal(fl_gpu_pool_stream_lasts(p, stream[i]), 0);
         at[i] = pool_take(p, 1000, stream[i]);
     }
     assert_true(p->handles >= MANY);
@@ -120,22 +119,28 @@ static void many_streams_are_told_apart(void **state)
 
 static void *a, *b;
 
-static void plan_of_one(struct fl_gpu_pool *p)
+/* Two steps alike, of blocks of 1, 2, ... MiB on `a`. */
+static void learn(struct fl_gpu_pool *p, unsigned blocks)
 {
-    const struct fl_gpu_slot slot = {.size = MIB(1)};
-
-    assert_int_equal(fl_gpu_pool_plan(p, &slot, 1), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(fl_gpu_pool_step(p), 0);
+        for (unsigned k = 1; k <= blocks; k++) {
+            pool_give(p, pool_take(p, MIB(k), a), a);
+        }
+        gpu_wait(a);
+    }
+    assert_int_equal(fl_gpu_pool_step(p), 0);
+    assert_non_null(fl_planned_layout(p));
 }
 
 /* A place that another stream uses, freed while the driver refuses: it is not given out before that
  * stream is done. */
 static void a_use_is_not_forgotten_when_the_driver_refuses(void)
 {
-    struct fl_gpu_pool *p = pool_lasting(FL_GPU_PLANNED);
-
     a = gpu_stream();
     b = gpu_stream();
-    plan_of_one(p);
+    struct fl_gpu_pool *p = pool_lasting(FL_GPU_PLANNED, a);
+    learn(p, 1);
     uint64_t x = pool_take(p, MIB(1), a), other = pool_take(p, MIB(4), b);
     gpu_fill(a, x, MIB(1), 1);
     gpu_wait(a);
@@ -162,14 +167,12 @@ static void a_use_is_not_forgotten_when_the_driver_refuses(void)
 /* A use of one step is none of the next. */
 static void a_use_ends_with_its_block(void **state)
 {
-    static const struct fl_gpu_slot slot[] = {{.size = MIB(1)}, {.size = MIB(2)}};
-    struct fl_gpu_pool *p = pool_lasting(FL_GPU_PLANNED);
 
     (void)state;
     a = gpu_stream();
     b = gpu_stream();
-    assert_int_equal(fl_gpu_pool_stream_lasts(p, a), 0);
-    assert_int_equal(fl_gpu_pool_plan(p, slot, 2), 0);
+    struct fl_gpu_pool *p = pool_lasting(FL_GPU_PLANNED, a);
+    learn(p, 2);
     for (unsigned i = 0; i < 4; i++) {
         uint64_t x = pool_take(p, MIB(1), a);
         if (i == 0) {
@@ -244,7 +247,8 @@ static void the_peak_is_of_both(void **state)
     struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED);
 
     (void)state;
-    plan_of_one(p);
+    a = NULL;
+    learn(p, 1);
     uint64_t x = pool_take(p, MIB(1), NULL), y = pool_take(p, MIB(3), NULL);
     assert_int_equal(pool_stats(p).occupied_peak_bytes, MIB(4));
     pool_give(p, x, NULL);
@@ -258,12 +262,12 @@ GPU_SCHEDULED(a_use_is_not_forgotten_when_the_driver_refuses)
  * capture. */
 static void others_go_on_while_a_stream_is_captured(void **state)
 {
-    struct fl_gpu_pool *p = pool_lasting(FL_GPU_AUTO_GROWTH);
     fl_CUstreamCaptureMode mode = 0;
 
     (void)state;
     a = gpu_stream();
     b = gpu_stream();
+    struct fl_gpu_pool *p = pool_lasting(FL_GPU_AUTO_GROWTH, a);
     const uint64_t x = pool_take(p, MIB(4), a);
     pool_give(p, x, a);
     if (fake != NULL) {

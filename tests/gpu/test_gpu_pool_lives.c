@@ -33,7 +33,6 @@ static void a_stream_that_has_gone_is_not_asked(void **state)
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
     (void)state;
-    o.reuse = FL_GPU_REUSE_WAIT;
     struct fl_gpu_pool *p = pool_with(&o);
     begin();
     uint64_t x = pool_take(p, MIB(1), a), y = pool_take(p, MIB(2), b), z = 0;
@@ -121,12 +120,11 @@ static void a_stream_may_be_said_to_last(void **state)
     finish();
 }
 
-/* S6: events=eager is for those who destroy streams unsaid. */
+/* S6: events are for those who destroy streams unsaid. */
 static void a_stream_may_go_when_events_are_eager(void)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
-    o.events = FL_GPU_EVENTS_EAGER;
     struct fl_gpu_pool *p = pool_with(&o);
     begin();
     for (unsigned i = 0; i < 5; i++) {

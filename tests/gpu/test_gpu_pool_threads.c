@@ -139,9 +139,6 @@ static void threads_do_not_meet(void **state)
         o.initial = o.regrow = o.chunk = MIB(4);
         chosen = &o;
         gpu_schedules(threads);
-        o.reuse = FL_GPU_REUSE_WAIT;
-        o.events = FL_GPU_EVENTS_EAGER;
-        gpu_schedules(threads);
     }
 }
 
@@ -159,7 +156,6 @@ static void no_lock_is_held_over_a_driver_call(void **state)
     for (int k = FL_GPU_NAIVE; fake != NULL && k <= FL_GPU_DRIVER; k++) {
         struct fl_gpu_pool_options o = pool_options((enum fl_gpu_strategy)k);
         o.initial = o.regrow = o.chunk = MIB(4);
-        o.reuse = FL_GPU_REUSE_WAIT;
         o.gc_gb = 0.001;
         o.gc_fast = false;
         pool = pool_with(&o);
@@ -191,51 +187,12 @@ static void no_lock_is_held_over_a_driver_call(void **state)
     }
 }
 
-struct waiter {
-    int rc;
-    uint64_t at;
-};
-
-static void *wait_for_memory(void *arg)
-{
-    struct waiter *w = arg;
-
-    if (gpu_calls.cuCtxSetCurrent(gpu->context) != 0) {
-        fail();
-    }
-    w->rc = fl_gpu_pool_alloc(pool, MIB(8), NULL, &w->at);
-    return NULL;
-}
-
-/* FLAGS_gpu_allocator_retry_time: who finds no memory waits for another thread's free. */
-static void who_finds_none_waits_for_anothers_free(void **state)
-{
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-    struct waiter w = {-1, 0};
-    pthread_t t;
-
-    (void)state;
-    o.limit = MIB(8);
-    o.retry_ms = 60000;
-    pool = pool_with(&o);
-    uint64_t x = pool_take(pool, MIB(8), NULL);
-    assert_int_equal(pthread_create(&t, NULL, wait_for_memory, &w), 0);
-    while (pool_stats(pool).retries == 0) {
-    }
-    pool_give(pool, x, NULL);
-    assert_int_equal(pthread_join(t, NULL), 0);
-    assert_int_equal(w.rc, 0);
-    pool_give(pool, w.at, NULL);
-    pool_end(pool);
-}
-
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
     const struct CMUnitTest tests[] = {
         TEST(threads_do_not_meet),
         TEST(no_lock_is_held_over_a_driver_call),
-        TEST(who_finds_none_waits_for_anothers_free),
     };
 
     gpu_main("test_gpu_pool_threads", NULL);

@@ -12,7 +12,7 @@ static void all_that_touches_becomes_one(void)
 
     begin();
     o.initial = o.regrow = MIB(8);
-    o.reuse = FL_GPU_REUSE_WAIT;
+    o.limit = MIB(8); /* so that b waits for a */
     struct fl_gpu_pool *p = pool_with(&o);
     pool_give(p, pool_take(p, KIB(64), b), b); /* the pool knows of two streams */
     for (size_t i = 0; i < 5; i++) {
@@ -47,7 +47,6 @@ static void streams_that_share_a_chunk_let_it_go(void)
 
     begin();
     o.initial = o.regrow = MIB(8);
-    o.reuse = FL_GPU_REUSE_WAIT;
     struct fl_gpu_pool *p = pool_with(&o);
     for (size_t i = 0; i < 4; i++) {
         x[i] = pool_take(p, size[i], a);

@@ -333,7 +333,7 @@ static void two_begin_the_same(void **state)
     torch_end(0, 8, 3);
     assert_int_equal(torch_filters(), filters);
     torch_release(0, 8, 3);
-    assert_int_equal(fake->used(0), before + 2 * MIB);
+    assert_int_equal(fake->used(0), before + 8 * MIB);
     torch_release(0, 8, 3);
     assert_int_equal(fake->used(0), before);
     gpu_stream_end(s);

@@ -45,13 +45,11 @@ struct segment {
     size_t len;
     unsigned chunk;
     bool used;
-    uint64_t freed; /* when; exact sizes go by it */
 };
 
 static struct segment segment[SEGMENTS];
 static size_t segments;
 static unsigned taken_chunks;
-static uint64_t now;
 
 static void insert(size_t i, struct segment s)
 {
@@ -81,17 +79,11 @@ static size_t best_fit(size_t len)
     return best;
 }
 
-static size_t newest_exact(size_t len)
+static size_t lowest_exact(size_t len)
 {
-    size_t best = SEGMENTS;
+    size_t best = best_fit(len);
 
-    for (size_t i = 0; i < segments; i++) {
-        if (!segment[i].used && segment[i].len == len &&
-            (best == SEGMENTS || segment[i].freed > segment[best].freed)) {
-            best = i;
-        }
-    }
-    return best;
+    return best == SEGMENTS || segment[best].len == len ? best : SEGMENTS;
 }
 
 struct kind {
@@ -103,7 +95,7 @@ struct kind {
 /* Where the model says it is; 0: the pool grows. */
 static uint64_t model_take(const struct kind *k, size_t len)
 {
-    size_t i = k->exact ? newest_exact(len) : best_fit(len);
+    size_t i = k->exact ? lowest_exact(len) : best_fit(len);
 
     if (i == SEGMENTS) {
         return 0;
@@ -114,12 +106,12 @@ static uint64_t model_take(const struct kind *k, size_t len)
         return whole.at;
     }
     if (k->tail) {
-        segment[i] = (struct segment){whole.at, whole.len - len, whole.chunk, false, 0};
-        insert(i + 1, (struct segment){whole.at + whole.len - len, len, whole.chunk, true, 0});
+        segment[i] = (struct segment){whole.at, whole.len - len, whole.chunk, false};
+        insert(i + 1, (struct segment){whole.at + whole.len - len, len, whole.chunk, true});
         return whole.at + whole.len - len;
     }
     segment[i].len = len;
-    insert(i + 1, (struct segment){whole.at + len, whole.len - len, whole.chunk, false, 0});
+    insert(i + 1, (struct segment){whole.at + len, whole.len - len, whole.chunk, false});
     return whole.at;
 }
 
@@ -137,9 +129,9 @@ static void model_grow(const struct kind *k, uint64_t at, size_t len)
         i++;
     }
     taken_chunks++;
-    insert(i, (struct segment){at, len, taken_chunks, true, 0});
+    insert(i, (struct segment){at, len, taken_chunks, true});
     if (all != len) {
-        struct segment rest = {k->tail ? base : at + len, all - len, taken_chunks, false, 0};
+        struct segment rest = {k->tail ? base : at + len, all - len, taken_chunks, false};
         insert(k->tail ? i : i + 1, rest);
     }
 }
@@ -152,7 +144,6 @@ static void model_give(const struct kind *k, uint64_t at)
         i++;
     }
     segment[i].used = false;
-    segment[i].freed = ++now;
     if (k->exact) {
         return;
     }
@@ -209,7 +200,7 @@ static void one_stream_goes_as_the_model_says(void **state)
         {FL_GPU_NAIVE, true, false, 0},
         {FL_GPU_ROUND, true, false, 0},
         {FL_GPU_NAIVE_BEST_FIT, false, false, MIB(8)},
-        {FL_GPU_AUTO_GROWTH, false, true, 0},
+        {FL_GPU_AUTO_GROWTH, false, true, 1},
         {FL_GPU_AUTO_GROWTH, false, true, MIB(4)},
     };
 
@@ -347,7 +338,7 @@ static void something_else(struct fl_gpu_pool *p)
                 return;
             }
         }
-        bool lasts = p->o.events == FL_GPU_EVENTS_LAZY;
+        bool lasts = fl_stream_lasting(p, fl_stream_named(p, *s)) != NULL;
         if (lasts || pick(2) == 0) { /* else it goes without a word */
             assert_int_equal(fl_gpu_pool_stream_retire(p, *s), 0);
         }
@@ -407,9 +398,7 @@ static void several_streams_never_meet(void **state)
         for (unsigned variant = 0; variant < 3; variant++) {
             struct fl_gpu_pool_options o = pool_options(all[i]);
             o.initial = o.regrow = MIB(8);
-            o.chunk = variant == 0 ? 0 : MIB(4);
-            o.reuse = (enum fl_gpu_reuse)((pick(3) + variant) % 3);
-            o.events = pick(2) == 0 ? FL_GPU_EVENTS_LAZY : FL_GPU_EVENTS_EAGER;
+            o.chunk = variant == 0 ? 1 : variant == 1 ? 0 : MIB(4);
             o.gc_gb = pick(3) == 0 ? 0.004 : 0;
             o.gc_fraction = pick(2) == 0 ? 1 : 0.5;
             o.gc_fast = pick(2) == 0;

@@ -324,9 +324,6 @@ static void words_and_decimals_have_their_numbers(void **state)
         {"FAULTLESS_GPU_STRATEGY=auto_growth", FL_OPTION_gpu_strategy, 5},
         {"FAULTLESS_GPU_STRATEGY=planned", FL_OPTION_gpu_strategy, 6},
         {"FAULTLESS_GPU_STRATEGY=driver", FL_OPTION_gpu_strategy, 7},
-        {"FAULTLESS_GPU_REUSE=own", FL_OPTION_gpu_reuse, 1},
-        {"FAULTLESS_GPU_REUSE=wait", FL_OPTION_gpu_reuse, 2},
-        {"FAULTLESS_GPU_EVENTS=lazy", FL_OPTION_gpu_events, 1},
         {"FAULTLESS_GPU_FORK=wipe", FL_OPTION_gpu_fork, 1},
         {"FAULTLESS_GPU_FORK=copy", FL_OPTION_gpu_fork, 2},
         {"FAULTLESS_GPU_FRACTION=0.125", FL_OPTION_gpu_fraction, 125000},
@@ -348,9 +345,8 @@ static void words_and_decimals_have_their_numbers(void **state)
     assert_string_equal(fake.said,
                         "faultless: FAULTLESS_GPU_PINNED_STRATEGY=driver is out of range "
                         "(auto to planned); using auto\n");
-    READ("FAULTLESS_GPU_GC_GB=often", "FAULTLESS_GPU_GC_GB=-", "FAULTLESS_GPU_GC_GB=offs",
-         "FAULTLESS_GPU_REUSE=all");
-    assert_int_equal(o.nbad, 4);
+    READ("FAULTLESS_GPU_GC_GB=often", "FAULTLESS_GPU_GC_GB=-", "FAULTLESS_GPU_GC_GB=offs");
+    assert_int_equal(o.nbad, 3);
 }
 
 static void one_in_so_many_may_be_a_word(void **state)

@@ -8,9 +8,7 @@ _Static_assert(FL_GPU_AUTO == 0 && FL_GPU_NAIVE == 1 && FL_GPU_ROUND == 2 && FL_
                    FL_GPU_NAIVE_BEST_FIT == 4 && FL_GPU_AUTO_GROWTH == 5 && FL_GPU_PLANNED == 6 &&
                    FL_GPU_DRIVER == 7,
                "strategies are in the order of their words in core/options.c");
-_Static_assert(FL_GPU_REUSE_QUERY == 0 && FL_GPU_REUSE_OWN == 1 && FL_GPU_REUSE_WAIT == 2 &&
-                   FL_GPU_EVENTS_EAGER == 0 && FL_GPU_EVENTS_LAZY == 1 && FL_GPU_FORK_NONE == 0 &&
-                   FL_GPU_FORK_WIPE == 1 && FL_GPU_FORK_COPY == 2,
+_Static_assert(FL_GPU_FORK_NONE == 0 && FL_GPU_FORK_WIPE == 1 && FL_GPU_FORK_COPY == 2,
                "so are these");
 
 enum { PINNED_CHUNKS = 256 }; /* PaddlePaddle: a chunk is such a part of what may be pinned */
@@ -113,14 +111,9 @@ void fl_gpu_pool_defaults(struct fl_gpu_pool_options *o, enum fl_gpu_target targ
         .linear_cutoff = (unsigned)fl_gpu_option(FL_OPTION_gpu_cutoff),
         .reserve_percent = (unsigned)fl_gpu_option(FL_OPTION_gpu_reserve),
         .chunk = fl_gpu_option(FL_OPTION_gpu_chunk),
-        .free_idle = fl_gpu_option(FL_OPTION_gpu_free_idle) != 0,
-        .free_before_growth = fl_gpu_option(FL_OPTION_gpu_free_before_growth) != 0,
         .gc_gb = real(FL_OPTION_gpu_gc_gb),
         .gc_fraction = real(FL_OPTION_gpu_gc_fraction),
         .gc_fast = fl_gpu_option(FL_OPTION_gpu_fast_gc) != 0,
-        .reuse = (enum fl_gpu_reuse)fl_gpu_option(FL_OPTION_gpu_reuse),
-        .events = (enum fl_gpu_events)fl_gpu_option(FL_OPTION_gpu_events),
-        .retry_ms = (unsigned)fl_gpu_option(FL_OPTION_gpu_retry_ms),
         .numa_node = -1,
     };
     if (target == FL_GPU_PINNED) {

@@ -138,26 +138,17 @@ static void drop(struct fl_pool_layout *l)
     }
 }
 
-/* 0: an arena of `*height` bytes has them; -EINVAL. */
-static int measure(const struct fl_gpu_slot *slot, size_t n, size_t *height)
+/* Bytes of an arena that has them. */
+static size_t height_of(const struct fl_gpu_slot *slot, size_t n)
 {
-    size_t planned = 0;
+    size_t height = 0;
 
-    *height = 0;
     for (size_t i = 0; i < n; i++) {
-        if (slot[i].offset == SIZE_MAX) {
-            continue;
+        if (slot[i].offset != SIZE_MAX) {
+            height = fl_max(height, fl_align_up(slot[i].offset + slot[i].size, FL_POOL_UNIT));
         }
-        if (slot[i].size == 0 || slot[i].offset % FL_POOL_UNIT != 0 || slot[i].offset >> 47 != 0 ||
-            slot[i].size >> 47 != 0) {
-            return fl_gpu_fail(-EINVAL, "a slot's offset is a multiple of 256, its size not 0");
-        }
-        *height = fl_max(*height, fl_align_up(slot[i].offset + slot[i].size, FL_POOL_UNIT));
-        planned++;
     }
-    return planned == 0 || n > UINT32_MAX / 4
-               ? fl_gpu_fail(-EINVAL, "a plan has one to 2^30 slots with a place")
-               : 0;
+    return height;
 }
 
 static int take_arena(struct fl_gpu_pool *p, struct fl_pool_layout *l)
@@ -210,7 +201,7 @@ static size_t idle_bytes(const struct fl_gpu_pool *p)
 
 /* The chunks that the step had before it had a plan go first. -ENOENT: there are fewer than the
  * arena has bytes, because what stays lies among them; then the pool is better off without it. */
-static int make_way(struct fl_gpu_pool *p, size_t height, bool within)
+static int make_way(struct fl_gpu_pool *p, size_t height)
 {
     size_t released;
 
@@ -219,21 +210,20 @@ static int make_way(struct fl_gpu_pool *p, size_t height, bool within)
     fl_chunks_put_together(p);
     size_t idle = idle_bytes(p);
     fl_lock_release(&p->lock);
-    if (within && idle < height) {
+    if (idle < height) {
         return -ENOENT;
     }
     (void)fl_chunk_trim(p, 0, &released);
     return 0;
 }
 
-int fl_planned_install(struct fl_gpu_pool *p, const struct fl_gpu_slot *slot, size_t n, bool within)
+int fl_planned_install(struct fl_gpu_pool *p, const struct fl_gpu_slot *slot, size_t n)
 {
     struct fl_pool_plan *plan = p->plan;
     struct fl_pool_layout *l;
-    size_t height;
-    int rc = measure(slot, n, &height);
+    size_t height = height_of(slot, n);
+    int rc = make_way(p, height);
 
-    rc = rc == 0 ? make_way(p, height, within) : rc;
     if (rc != 0) {
         return rc;
     }

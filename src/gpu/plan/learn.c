@@ -198,10 +198,7 @@ static int learned(struct fl_gpu_pool *p)
     struct fl_gpu_slot *slot = plan->lives != 0 ? calloc(plan->lives, sizeof *slot) : NULL;
     int rc = slot == NULL ? -ENOENT : pack(plan, slot);
 
-    if (rc == 0) {
-        rc = fl_planned_install(p, slot, plan->lives, true);
-        plan->is_learned = true;
-    }
+    rc = rc == 0 ? fl_planned_install(p, slot, plan->lives) : rc;
     free(slot);
     return rc == -ENOENT ? 0 : rc;
 }
@@ -243,7 +240,7 @@ static int next_step(struct fl_gpu_pool *p)
     plan->cursor = 0;
     plan->misses = 0;
     plan->step++;
-    if (plan->is_learned && plan->unlike_steps >= plan->patience && fl_planned_live(plan) == 0 &&
+    if (plan->unlike_steps >= plan->patience && fl_planned_live(plan) == 0 &&
         fl_planned_remove(p) == 0) {
         (void)more_patience(plan);
         begin_learning(p);
@@ -303,30 +300,5 @@ int fl_gpu_pool_step(struct fl_gpu_pool *pool)
         fl_planned_leave(pool->plan);
         fl_pool_leave(pool, &g);
     }
-    return rc;
-}
-
-int fl_gpu_pool_plan(struct fl_gpu_pool *pool, const struct fl_gpu_slot *slot, size_t n)
-{
-    struct fl_gpu_guard g;
-    int rc = slot == NULL && n != 0 ? fl_gpu_fail(-EINVAL, "fl_gpu_pool_plan: no slots")
-                                    : with_context(pool, &g);
-
-    if (rc != 0) {
-        return rc;
-    }
-    rc = fl_planned_remove(pool);
-    if (rc == 0) {
-        fl_lock_acquire(&pool->lock);
-        pool->is_learning = false;
-        fl_lock_release(&pool->lock);
-        pool->plan->is_learned = false;
-    }
-    if (rc == 0 && n != 0) {
-        rc = fl_planned_install(pool, slot, n, false);
-        atomic_store_explicit(&pool->plan->owner, fl_stream_thread(), memory_order_relaxed);
-    }
-    fl_planned_leave(pool->plan);
-    fl_pool_leave(pool, &g);
     return rc;
 }

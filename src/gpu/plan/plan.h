@@ -75,7 +75,6 @@ struct fl_pool_plan {
     _Atomic bool is_taken;  /* the turn. Acquire, release */
     struct fl_pool_layout *_Atomic layout; /* release by the owner; NULL: there is none */
     struct fl_pool_layout *old;
-    bool is_learned, wants_learning;
     /* The owner's. */
     size_t cursor;
     uint64_t step;
@@ -147,11 +146,10 @@ void fl_planned_add_stats(const struct fl_gpu_pool *p, struct fl_gpu_pool_stats 
 
 /* ---- layout.c ---- */
 
-/* A layout for the arena, which comes from the driver, in the place of the chunks that are idle.
- * `within`: in no more memory than the pool holds, else -ENOENT. Lock: not held, nothing is live;
- * context current. 0 or -errno. */
-int fl_planned_install(struct fl_gpu_pool *p, const struct fl_gpu_slot *slot, size_t n,
-                       bool within);
+/* A layout for the arena, which comes from the driver in the place of the chunks that are idle.
+ * -ENOENT: these are fewer; then the pool is better off without it. Lock: not held, nothing is
+ * live; context current. 0 or -errno. */
+int fl_planned_install(struct fl_gpu_pool *p, const struct fl_gpu_slot *slot, size_t n);
 /* The arena goes back. -EBUSY: something is there, or a graph may use it. */
 int fl_planned_remove(struct fl_gpu_pool *p);
 /* What graphs may use is free: there are none any more. */

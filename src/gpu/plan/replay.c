@@ -59,23 +59,17 @@ void fl_planned_add_stats(const struct fl_gpu_pool *p, struct fl_gpu_pool_stats 
 
 /* ---- may it be there? ---- */
 
-/* Everything of `t` up to `stamp` has run, or, for what is not pinned, `s` is made to wait for it.
- * Lock: held, given up for the driver. */
+/* Everything of `t` up to `stamp` has run, or is in order before `s`. Lock: held, given up for the
+ * driver. */
 static bool is_safe(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_stream *t,
                     uint64_t stamp)
 {
     if (t == NULL || t->safe >= stamp || (t == s && !p->is_pinned)) {
         return true;
     }
-    if (p->o.reuse == FL_GPU_REUSE_OWN && t != s && !p->is_pinned) {
-        return false;
-    }
     t->stamped = stamp > t->stamped ? stamp : t->stamped;
     (void)fl_stream_ask(p, t);
-    if (t->safe >= stamp) {
-        return true;
-    }
-    return p->o.reuse == FL_GPU_REUSE_WAIT && fl_stream_wait(p, s, t, stamp) == 0;
+    return t->safe >= stamp;
 }
 
 /* The last block at that place has ended, and everything that used it is in order before `s`. */
@@ -163,7 +157,7 @@ static FL_APART struct fl_pool_stream *look_at_stream(struct fl_gpu_pool *p, voi
     if (fl_stream_see(p, fl_stream_named(p, stream), &captures, &s) != 0 || captures) {
         return NULL;
     }
-    plan->stream = s->lasts && !s->is_watched ? s : NULL;
+    plan->stream = s->lasts ? s : NULL;
     return s;
 }
 
@@ -292,7 +286,6 @@ static FL_INLINE struct fl_pool_slot *begin_end(const struct fl_pool_layout *l, 
 static FL_APART bool cover(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool live)
 {
     struct fl_gpu_guard g;
-    bool captured = false;
 
     /* Before the driver has a say in it. */
     fl_lock_acquire(&p->lock);
@@ -301,14 +294,11 @@ static FL_APART bool cover(struct fl_gpu_pool *p, struct fl_pool_slot *slot, boo
     if (fl_pool_enter_light(p, &g) != 0) {
         return false;
     }
-    if (live && slot->stream->is_watched) {
-        captured = fl_stream_is_capturing(p, slot->stream);
-    }
     fl_lock_acquire(&p->lock);
-    int rc = fl_pool_cover_users(p, slot->stream, slot->use, live && !captured);
+    int rc = fl_pool_cover_users(p, slot->stream, slot->use, live);
     fl_lock_release(&p->lock);
     fl_pool_leave(p, &g);
-    return captured || rc == -EINPROGRESS;
+    return rc == -EINPROGRESS;
 }
 
 static FL_INLINE void end(struct fl_gpu_pool *p, struct fl_pool_slot *slot, bool mine,
@@ -381,7 +371,7 @@ static FL_INLINE int give(struct fl_gpu_pool *p, uint64_t address, struct fl_str
     }
     enum fl_slot_state state = FL_SLOT_FREE;
     slot->stamp = atomic_load_explicit(&p->epoch, memory_order_relaxed);
-    if (FL_UNLIKELY(slot->use != NULL || (live && (!s->lasts || s->is_watched)))) {
+    if (FL_UNLIKELY(slot->use != NULL || (live && !s->lasts))) {
         state = cover(p, slot, live) ? FL_SLOT_HELD : FL_SLOT_FREE;
     }
     if (s == &p->host) {

@@ -1,4 +1,4 @@
-/* Blocks within chunks: split, merged, taken, put back; and the check of all that. */
+/* Blocks within chunks: split, merged, taken, put back. */
 #include "gpu/plan/plan.h"
 #include "gpu/pool/pool.h"
 
@@ -147,12 +147,13 @@ static struct fl_pool_block *take_part(struct fl_gpu_pool *p, struct fl_pool_blo
     return b;
 }
 
-struct fl_pool_block *fl_block_take(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len)
+struct fl_pool_block *fl_block_take(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len,
+                                    bool slab)
 {
-    struct fl_pool_block *b = p->is_pinned ? NULL : fl_set_find(p, s, len);
+    struct fl_pool_block *b = p->is_pinned ? NULL : fl_set_find(p, s, len, slab);
 
     if (b == NULL) {
-        b = fl_set_find(p, NULL, len);
+        b = fl_set_find(p, NULL, len, slab);
     }
     if (b == NULL) {
         return NULL;
@@ -238,64 +239,4 @@ void fl_block_unused(struct fl_gpu_pool *p, struct fl_pool_block *b)
     p->s.requested_bytes -= b->requested;
     p->s.frees++;
     atomic_store_explicit(&p->occupied, p->s.occupied_bytes, memory_order_relaxed);
-}
-
-/* ---- check ---- */
-
-struct sums {
-    size_t used, other, blocks;
-};
-
-static bool check_chunk(struct fl_gpu_pool *p, const struct fl_pool_chunk *c, struct sums *sum)
-{
-    uint64_t at = c->address;
-    const struct fl_pool_block *before = NULL;
-
-    for (struct fl_pool_block *b = c->first; b != NULL; before = b, b = b->after) {
-        bool both = before != NULL && before->state == FL_BLOCK_FREE && b->state == FL_BLOCK_FREE;
-        if (b->address != at || b->len == 0 || b->chunk != c || b->before != before ||
-            fl_table_find(p, at) != b || (both && before->stream == b->stream)) {
-            return false;
-        }
-        *(b->state == FL_BLOCK_USED ? &sum->used : &sum->other) += b->len;
-        sum->blocks++;
-        at += b->len;
-    }
-    return at == c->address + c->len;
-}
-
-static bool check_list(const struct fl_pool_list *l, enum fl_block_state state,
-                       const struct fl_pool_stream *s)
-{
-    const struct fl_pool_block *older = NULL;
-
-    for (const struct fl_pool_block *b = l->first; b != NULL; older = b, b = b->newer) {
-        if (b->state != state || b->older != older || (s != NULL && b->stream != s)) {
-            return false;
-        }
-    }
-    return l->last == older;
-}
-
-bool fl_pool_check(struct fl_gpu_pool *p)
-{
-    struct sums sum = {0, 0, 0};
-    size_t listed = 0;
-    bool right = true;
-
-    fl_lock_acquire(&p->lock);
-    for (const struct fl_pool_chunk *c = p->chunks; c != NULL && right; c = c->next) {
-        right = c->is_kept || check_chunk(p, c, &sum);
-    }
-    for (const struct fl_pool_stream *s = p->streams; s != NULL && right; s = s->next) {
-        right = check_list(&s->free, FL_BLOCK_FREE, s);
-    }
-    for (size_t i = 0; p->entry != NULL && i < (size_t)1 << (64 - p->entry_shift); i++) {
-        listed += p->entry[i].block != NULL;
-    }
-    right = right && check_list(&p->pending, FL_BLOCK_PENDING, NULL) &&
-            check_list(&p->garbage, FL_BLOCK_GARBAGE, NULL) && listed == sum.blocks &&
-            sum.used == p->s.occupied_bytes && sum.other == p->s.free_bytes;
-    fl_lock_release(&p->lock);
-    return right;
 }

@@ -155,7 +155,6 @@ int fl_gpu_pool_stream_lasts(struct fl_gpu_pool *pool, void *stream)
     if (rc == 0 && (uintptr_t)stream != FL_STREAM_PER_THREAD) { /* that is each thread's own */
         fl_lock_acquire(&pool->lock);
         s->lasts = true;
-        s->is_watched = false; /* the program watches it */
         fl_lock_release(&pool->lock);
     }
     return rc;

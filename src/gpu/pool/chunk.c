@@ -209,7 +209,7 @@ static int prepare(struct fl_gpu_pool *p, size_t len, size_t room, size_t *want,
     /* Whole units, so that what is split off the end has an address of its own. */
     *want = fl_max(len, fl_min(*want, fl_min(most - held, room)) & ~(size_t)(FL_POOL_UNIT - 1));
     *c = calloc(1, sizeof **c);
-    *b = *c != NULL && fl_set_prepare(p, len) ? fl_record_get(p) : NULL;
+    *b = *c != NULL ? fl_record_get(p) : NULL;
     if (*b == NULL) {
         free(*c);
         (void)fl_gpu_fail(-ENOMEM, "no memory for a block's record");
@@ -262,6 +262,7 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
     }
     c->len = want;
     c->is_direct = direct;
+    c->is_slab = fl_set_is_small(p, len);
     rc = fl_chunk_from_driver(p, s, c);
     fl_lock_acquire(&p->lock);
     p->coming -= want;

@@ -1,5 +1,5 @@
-/* Free blocks by size: for best fit a splay tree a stream, in order of (size, address); for exact
- * sizes a bin a stream and size, last in first out. Lists of blocks are here too.
+/* Free blocks by size: a splay tree a stream, in order of (size, address). Lists of blocks are here
+ * too.
  *
  * Source of the tree: Sleator and Tarjan, Self-Adjusting Binary Search Trees (1985), top-down. What
  * was used last is at the root, and a step's requests come in the same order each time. */
@@ -155,158 +155,27 @@ static struct fl_pool_block *tree_find(struct fl_pool_block **root, size_t len)
     return (*root)->right;
 }
 
-/* ---- bins ---- */
+/* ---- sets ---- */
 
-static size_t bin_home(const struct fl_gpu_pool *p, const struct fl_pool_stream *s, size_t len)
+static struct fl_pool_block **root_of(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool slab)
 {
-    return ((((uintptr_t)s >> 4) ^ (len >> 5)) * UINT64_C(0x9e3779b97f4a7c15) >> 24) &
-           (p->bins - 1);
-}
-
-static struct fl_pool_bin *bin_find(const struct fl_gpu_pool *p, const struct fl_pool_stream *s,
-                                    size_t len)
-{
-    if (p->bins == 0) {
-        return NULL;
-    }
-    for (size_t i = bin_home(p, s, len);; i = (i + 1) & (p->bins - 1)) {
-        struct fl_pool_bin *bin = &p->bin[i];
-        if (bin->len == 0) {
-            return NULL;
-        }
-        if (bin->len == len && bin->stream == s) {
-            return bin;
-        }
-    }
-}
-
-static struct fl_pool_bin *bin_add(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
-                                   size_t len)
-{
-    size_t i = bin_home(p, s, len);
-
-    while (p->bin[i].len != 0) {
-        i = (i + 1) & (p->bins - 1);
-    }
-    p->bin[i] = (struct fl_pool_bin){.stream = s, .len = len};
-    p->bins_used++;
-    return &p->bin[i];
-}
-
-static bool bins_grow(struct fl_gpu_pool *p)
-{
-    struct fl_pool_bin *old = p->bin;
-    size_t n = p->bins;
-    struct fl_pool_bin *fresh = calloc(n == 0 ? 64 : 2 * n, sizeof *fresh);
-
-    if (fresh == NULL) {
-        return false;
-    }
-    p->bin = fresh;
-    p->bins = n == 0 ? 64 : 2 * n;
-    p->bins_used = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (old[i].top != NULL || (old[i].len != 0 && old[i].stream == NULL)) {
-            bin_add(p, old[i].stream, old[i].len)->top = old[i].top;
-        }
-    }
-    free(old);
-    return true;
-}
-
-static struct fl_pool_bin *bin_get(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
-                                   size_t len)
-{
-    struct fl_pool_bin *bin = bin_find(p, s, len);
-
-    if (bin != NULL) {
-        return bin;
-    }
-    if (2 * (p->bins_used + 1) > p->bins && !bins_grow(p)) {
-        return NULL;
-    }
-    return bin_add(p, s, len);
-}
-
-bool fl_set_prepare(struct fl_gpu_pool *p, size_t len)
-{
-    return !p->strategy->is_binned || bin_get(p, NULL, len) != NULL;
-}
-
-static void bin_push(struct fl_pool_bin *bin, struct fl_pool_block *b)
-{
-    b->left = bin->top;
-    b->right = NULL;
-    if (bin->top != NULL) {
-        bin->top->right = b;
-    }
-    bin->top = b;
-}
-
-/* Without memory for a stream's own bin its blocks lie among those that are safe, which are looked
- * at one by one. */
-static struct fl_pool_bin *bin_of(struct fl_gpu_pool *p, const struct fl_pool_block *b)
-{
-    struct fl_pool_bin *bin = bin_find(p, b->stream, b->len);
-
-    if (bin != NULL && (bin->top == b || b->right != NULL)) {
-        return bin;
-    }
-    return bin_find(p, NULL, b->len);
-}
-
-static void bin_remove(struct fl_gpu_pool *p, struct fl_pool_block *b)
-{
-    if (b->right != NULL) {
-        b->right->left = b->left;
-    } else {
-        bin_of(p, b)->top = b->left;
-    }
-    if (b->left != NULL) {
-        b->left->right = b->right;
-    }
-    b->left = b->right = NULL;
-}
-
-static struct fl_pool_block *bin_top(const struct fl_gpu_pool *p, const struct fl_pool_stream *s,
-                                     size_t len)
-{
-    const struct fl_pool_bin *bin = bin_find(p, s, len);
-    struct fl_pool_block *b = bin != NULL ? bin->top : NULL;
-
-    while (b != NULL && b->stream != s) {
-        b = b->left;
-    }
-    return b;
-}
-
-/* ---- both ---- */
-
-static struct fl_pool_block **root_of(struct fl_gpu_pool *p, struct fl_pool_stream *s)
-{
-    return s != NULL ? &s->root : &p->root;
+    return s != NULL ? &s->root[slab] : &p->root[slab];
 }
 
 void fl_set_insert(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
-    if (!p->strategy->is_binned) {
-        tree_insert(root_of(p, b->stream), b);
-        return;
-    }
-    struct fl_pool_bin *bin = bin_get(p, b->stream, b->len);
-    bin_push(bin != NULL ? bin : bin_find(p, NULL, b->len), b);
+    tree_insert(root_of(p, b->stream, b->chunk->is_slab), b);
 }
 
 void fl_set_remove(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
-    if (p->strategy->is_binned) {
-        bin_remove(p, b);
-    } else {
-        tree_remove(root_of(p, b->stream), b);
-    }
+    tree_remove(root_of(p, b->stream, b->chunk->is_slab), b);
 }
 
-struct fl_pool_block *fl_set_find(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len)
+struct fl_pool_block *fl_set_find(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len,
+                                  bool slab)
 {
-    return p->strategy->is_binned ? bin_top(p, s, len) : tree_find(root_of(p, s), len);
+    struct fl_pool_block *b = tree_find(root_of(p, s, slab), len);
+
+    return b != NULL && p->strategy->is_binned && b->len != len ? NULL : b;
 }

@@ -1,5 +1,5 @@
 /* What a request tries in turn when the pool has nothing at hand for it: other streams' frees, the
- * driver, garbage, waiting for other streams, idle chunks, other threads. Each has its counter. */
+ * driver, garbage, waiting for other streams, idle chunks. Each has its counter. */
 #include "gpu/pool/pool.h"
 
 #include <errno.h>
@@ -49,14 +49,6 @@ int fl_pool_status(struct fl_gpu_pool *p, fl_CUresult code, const char *call, si
     return rc;
 }
 
-void fl_pool_tell(struct fl_gpu_pool *p)
-{
-    if (p->waiters != 0) {
-        atomic_fetch_add_explicit(&p->freed, 1, memory_order_relaxed);
-        (void)fl_sys.wake(&p->freed, INT32_MAX);
-    }
-}
-
 void fl_fallback_settle(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool others)
 {
     for (struct fl_pool_stream *t = p->streams; t != NULL && !fl_pool_is_shut(p); t = t->next) {
@@ -78,15 +70,16 @@ struct fallback {
     struct fl_gpu_pool *p;
     struct fl_pool_stream *s;
     size_t len, requested;
+    bool slab;
     struct fl_pool_block *got;
 };
 
 /* Lock: held. */
 static bool take(struct fallback *c)
 {
-    c->got = fl_block_take(c->p, c->s, c->len);
+    c->got = fl_block_take(c->p, c->s, c->len, c->slab);
     if (c->got == NULL && fl_block_join(c->p, c->s)) {
-        c->got = fl_block_take(c->p, c->s, c->len);
+        c->got = fl_block_take(c->p, c->s, c->len, c->slab);
     }
     if (c->got != NULL) {
         fl_block_used(c->p, c->got, c->requested);
@@ -99,15 +92,10 @@ static bool take(struct fallback *c)
 static bool ask(struct fallback *c)
 {
     fl_lock_acquire(&c->p->lock);
-    fl_fallback_settle(c->p, c->s, c->p->o.reuse != FL_GPU_REUSE_OWN);
+    fl_fallback_settle(c->p, c->s, true);
     bool done = take(c);
     fl_lock_release(&c->p->lock);
     return done;
-}
-
-static bool has_fitting(struct fl_gpu_pool *p, struct fl_pool_stream *t, size_t len)
-{
-    return fl_set_find(p, t, len) != NULL;
 }
 
 /* The taker's stream is there now: what it freed, or has from others that it waits for, and no
@@ -119,9 +107,8 @@ static void seen(struct fallback *c)
     }
 }
 
-/* The taker's stream waits for one other that has what is wanted; `all`: for all that have
- * anything. */
-static bool wait_for_others(struct fallback *c, bool all)
+/* The taker's stream waits for all others that have anything. */
+static bool wait_for_others(struct fallback *c)
 {
     struct fl_gpu_pool *p = c->p;
     bool done = false;
@@ -129,8 +116,7 @@ static bool wait_for_others(struct fallback *c, bool all)
     fl_lock_acquire(&p->lock);
     for (struct fl_pool_stream *t = p->streams; t != NULL && !done && !fl_pool_is_shut(p);
          t = t->next) {
-        if ((t == c->s && !p->is_pinned) || t->free.first == NULL ||
-            (!all && !has_fitting(p, t, c->len))) {
+        if ((t == c->s && !p->is_pinned) || t->free.first == NULL) {
             continue;
         }
         uint64_t upto = t->lasts ? t->stamped : t->covered;
@@ -181,41 +167,16 @@ static int retry(struct fallback *c)
     return grow(c, true);
 }
 
-/* Until another thread frees something, or the time is over. */
-static int wait_for_threads(struct fallback *c, int rc)
-{
-    struct fl_gpu_pool *p = c->p;
-    uint64_t end = fl_sys.now_ns() + (uint64_t)p->o.retry_ms * 1000000, now;
-
-    while (rc == -ENOMEM && (now = fl_sys.now_ns()) < end) {
-        fl_lock_acquire(&p->lock);
-        uint32_t before = atomic_load_explicit(&p->freed, memory_order_relaxed);
-        p->waiters++;
-        fl_lock_release(&p->lock);
-        if (ask(c)) {
-            rc = 0;
-        } else {
-            (void)fl_sys.wait(&p->freed, before,
-                              fl_min(end - now, 10000000)); /* streams go on, too */
-            rc = ask(c) || trim(c) ? 0 : retry(c);
-        }
-        fl_lock_acquire(&p->lock);
-        p->waiters--;
-        fl_lock_release(&p->lock);
-    }
-    return rc;
-}
-
 static int out_of_memory(struct fallback *c)
 {
     if (fl_pool_is_shut(c->p)) {
         return fl_gpu_fail(-ESHUTDOWN, "the driver or the pool's context has gone");
     }
-    if (collect(c) || (c->p->o.reuse != FL_GPU_REUSE_OWN && wait_for_others(c, true)) || trim(c)) {
+    c->slab = false; /* a part of a larger chunk is better than nothing */
+    if (collect(c) || ask(c) || wait_for_others(c) || trim(c)) {
         return 0;
     }
-    int rc = retry(c);
-    return rc == -ENOMEM && c->p->o.retry_ms != 0 ? wait_for_threads(c, rc) : rc;
+    return retry(c);
 }
 
 /* For a captured stream no other is asked or waited for; more memory is none of the
@@ -236,8 +197,7 @@ static int search(struct fallback *c)
     fl_lock_acquire(&p->lock);
     seen(c);
     fl_lock_release(&p->lock);
-    if (c->len <= p->max_direct &&
-        (ask(c) || (p->o.reuse == FL_GPU_REUSE_WAIT && wait_for_others(c, false)))) {
+    if (c->len <= p->max_direct && ask(c)) {
         return 0;
     }
     if (p->strategy->before != NULL) {
@@ -250,7 +210,7 @@ static int search(struct fallback *c)
 int fl_fallback_alloc(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, size_t requested,
                       struct fl_pool_block **out)
 {
-    struct fallback c = {p, s, len, requested, NULL};
+    struct fallback c = {p, s, len, requested, fl_set_is_small(p, len), NULL};
     struct fl_gpu_guard g;
     int rc = fl_pool_enter(p, &g);
 

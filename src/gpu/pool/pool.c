@@ -17,7 +17,7 @@ static FL_INLINE bool may_go_on(const struct fl_gpu_pool *p)
 static struct fl_pool_block *hit(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len,
                                  size_t requested)
 {
-    struct fl_pool_block *b = fl_block_take(p, s, len);
+    struct fl_pool_block *b = fl_block_take(p, s, len, fl_set_is_small(p, len));
 
     if (b != NULL) {
         fl_block_used(p, b, requested);
@@ -87,8 +87,7 @@ int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint6
     if (len <= pool->max_direct) {
         fl_lock_acquire(&pool->lock);
         struct fl_pool_stream *s = fl_stream_lasting(pool, name);
-        bool asks = s == NULL || (s->is_watched && pool->is_blind);
-        struct fl_pool_block *b = !asks ? hit(pool, s, len, size) : NULL;
+        struct fl_pool_block *b = s != NULL ? hit(pool, s, len, size) : NULL;
         uint64_t address = b != NULL ? b->address : 0;
         fl_lock_release(&pool->lock);
         if (FL_LIKELY(b != NULL)) {
@@ -168,7 +167,6 @@ static int return_used(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct f
         p->s.frees--;
     } else {
         fl_use_drop(&shell);
-        fl_pool_tell(p);
     }
     return rc;
 }
@@ -215,18 +213,6 @@ static FL_INLINE void end_block(struct fl_gpu_pool *p, struct fl_pool_stream *s,
     } else {
         b->waits_own = !p->o.gc_fast;
         fl_collect_dispose(p, b);
-    }
-    fl_pool_tell(p);
-}
-
-static void trim_idle(struct fl_gpu_pool *p)
-{
-    struct fl_gpu_guard g;
-    size_t released = 0;
-
-    if (p->o.free_idle && fl_pool_enter(p, &g) == 0) {
-        (void)fl_chunk_trim(p, 0, &released);
-        fl_pool_leave(p, &g);
     }
 }
 
@@ -284,9 +270,6 @@ static FL_APART int free_slowly(struct fl_gpu_pool *p, struct fl_pool_block *b,
     if (rc == 0) {
         rc = live ? fl_stream_see_here(p, name, direct ? &captured : NULL, &s) : taker_of(p, b, &s);
     }
-    if (rc == 0 && live && !direct && s->is_watched) {
-        captured = fl_stream_is_capturing(p, s);
-    }
     if (rc == 0 && direct && !captured) { /* of others events will tell, if it stays here */
         captured = is_used_in_capture(p, b);
     }
@@ -305,9 +288,6 @@ static FL_APART int free_slowly(struct fl_gpu_pool *p, struct fl_pool_block *b,
     }
     if (back) {
         return fl_pool_give_back(p, s, b);
-    }
-    if (rc == 0) {
-        trim_idle(p);
     }
     return rc;
 }
@@ -328,7 +308,7 @@ int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool liv
         fl_lock_release(&p->lock);
         return fl_pool_not_here();
     }
-    bool named = s != NULL && (live ? !s->is_watched : s->number == b->by);
+    bool named = s != NULL && (live || s->number == b->by);
     if (FL_UNLIKELY(!named || b->use != NULL || b->chunk->is_direct || b->in_graph)) {
         b->state = FL_BLOCK_TRANSIT;
         fl_lock_release(&p->lock);
@@ -336,9 +316,6 @@ int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool liv
     }
     end_block(p, s, b, fl_stream_stamp(p, s), false);
     fl_lock_release(&p->lock);
-    if (FL_UNLIKELY(p->o.free_idle)) {
-        trim_idle(p);
-    }
     return 0;
 }
 

@@ -5,7 +5,7 @@
  * out_of_memory.c  what is not usual: from asking other streams to giving up
  * stream.c    streams: which handle is which; event.c  how far each is
  * block.c     blocks: split, merged, taken, put back
- * free_blocks.c  free blocks by size: a tree for best fit, bins for exact sizes
+ * free_blocks.c  free blocks by size
  * table.c     address -> block; the memory of the records
  * chunk.c     what is taken from the driver and given back
  * collect.c   frees that pile up, blocks that wait for streams
@@ -33,7 +33,7 @@
 #include "gpu/host/host.h"
 #include "gpu/trace/trace.h"
 
-enum { FL_POOL_UNIT = 256, FL_POOL_EVENTS_MOST = 16 };
+enum { FL_POOL_UNIT = 256, FL_POOL_SMALL = 64 << 10, FL_POOL_EVENTS_MOST = 16 };
 /* The driver's headers: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD. */
 enum { FL_STREAM_LEGACY = 1, FL_STREAM_PER_THREAD = 2 };
 
@@ -68,7 +68,7 @@ struct fl_pool_block {
     struct fl_pool_block *before, *after; /* in the chunk */
     struct fl_pool_block *older,
         *newer; /* in the list of the stream, of what is pending, of garbage */
-    struct fl_pool_block *left, *right; /* tree: smaller, larger; bin: below, above */
+    struct fl_pool_block *left, *right; /* tree: smaller, larger */
 };
 
 struct fl_pool_chunk {
@@ -77,6 +77,7 @@ struct fl_pool_chunk {
     size_t len;
     struct fl_pool_block *first;
     bool is_direct;          /* goes back when it is freed */
+    bool is_slab;            /* of small blocks, which have sets of their own */
     bool is_kept;            /* a plan's: goes when the plan does */
     struct fl_pinned pinned; /* range.len 0: the driver's own allocation */
 };
@@ -111,20 +112,13 @@ struct fl_pool_stream {
     unsigned events;
     struct fl_pool_list
         free; /* by stamp, roughly: what lies behind a later one is found safe later */
-    struct fl_pool_block *root;
-    size_t blocks;           /* that name it: free, pending, garbage */
-    size_t uses;             /* that name it */
-    size_t awaited;          /* of what is pending: waits for it */
-    _Atomic bool lasts;      /* its handle is good at any time; else within calls that name it */
-    _Atomic bool is_watched; /* lasts, and may be captured: each free asks the driver */
-    bool is_gone;            /* its handle is no more, or another's: nothing can be recorded */
-    bool is_lost;            /* so without a word: what no event covers is never known to be safe */
-};
-
-struct fl_pool_bin {
-    const struct fl_pool_stream *stream;
-    size_t len; /* 0: nothing here */
-    struct fl_pool_block *top;
+    struct fl_pool_block *root[2]; /* of slabs' second */
+    size_t blocks;                 /* that name it: free, pending, garbage */
+    size_t uses;                   /* that name it */
+    size_t awaited;                /* of what is pending: waits for it */
+    _Atomic bool lasts; /* its handle is good at any time; else within calls that name it */
+    bool is_gone;       /* its handle is no more, or another's: nothing can be recorded */
+    bool is_lost;       /* so without a word: what no event covers is never known to be safe */
 };
 
 struct fl_pool_entry {
@@ -145,6 +139,7 @@ struct fl_pool_strategy {
     /* Before the pool grows by so much. Likewise; NULL: nothing. */
     void (*before)(struct fl_gpu_pool *p, size_t len);
     bool is_binned; /* exact sizes, never split */
+    bool has_slabs; /* what is small lies apart, unless the chunks' size is given */
     bool is_tail;   /* what is split gives its upper end */
     bool is_direct; /* nothing is kept */
 };
@@ -166,9 +161,7 @@ struct fl_gpu_pool {
     unsigned entry_shift; /* 64 - log2 of entries */
     size_t records;       /* blocks there is room for in the table */
     struct fl_pool_block *spare;
-    struct fl_pool_block *root; /* of what is safe for all */
-    struct fl_pool_bin *bin;
-    size_t bins, bins_used;
+    struct fl_pool_block *root[2];          /* of what is safe for all; of slabs' second */
     struct fl_pool_stream *streams, *limbo; /* limbo: NULL, or one of them */
     /* FL_GPU_HOST, and who takes pinned memory: what it frees is safe. In no list, has no
      * number. */
@@ -188,9 +181,7 @@ struct fl_gpu_pool {
         stream_generation;     /* streams that were left. Relaxed; changed under the lock */
     _Atomic uint64_t occupied; /* as s.occupied_bytes, without the lock. Relaxed */
     unsigned driver_calls;
-    unsigned waiters;
-    _Atomic uint32_t freed; /* changes with each free while a thread waits for one */
-    size_t max_direct;      /* what is larger has a chunk of its own, and is never pooled */
+    size_t max_direct; /* what is larger has a chunk of its own, and is never pooled */
     fl_CUmemoryPool async;
     size_t booked;              /* then: what the device's account has of it */
     struct fl_gpu_pool_stats s; /* occupied and free are of the chunks but for a plan's */
@@ -219,11 +210,15 @@ void fl_list_replace(struct fl_pool_list *l, struct fl_pool_block *old, struct f
 /* Into and out of the set of b->stream. */
 void fl_set_insert(struct fl_gpu_pool *p, struct fl_pool_block *b);
 void fl_set_remove(struct fl_gpu_pool *p, struct fl_pool_block *b);
-/* What serves `len`: the smallest that is as large, of those the lowest; binned, of that size the
- * one freed last. NULL: none. It stays in the set. */
-struct fl_pool_block *fl_set_find(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len);
-/* So that blocks of `len` have a bin at all. False: no memory. */
-bool fl_set_prepare(struct fl_gpu_pool *p, size_t len);
+/* What serves `len`: the smallest that is as large, of those the lowest; binned, of that very
+ * size. `slab`: of slabs, else of other chunks. NULL: none. It stays in the set. */
+struct fl_pool_block *fl_set_find(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len,
+                                  bool slab);
+/* Of that size, is it served from slabs? */
+static inline bool fl_set_is_small(const struct fl_gpu_pool *p, size_t len)
+{
+    return p->strategy->has_slabs && len <= FL_POOL_SMALL && p->o.chunk == 0 && !p->is_pinned;
+}
 
 /* ---- block.c ---- */
 
@@ -234,8 +229,9 @@ void fl_block_assign(struct fl_pool_block *b, struct fl_pool_stream *s, uint64_t
 void fl_block_put(struct fl_gpu_pool *p, struct fl_pool_block *b);
 /* Out of its set and list: in transit. */
 void fl_block_withdraw(struct fl_gpu_pool *p, struct fl_pool_block *b);
-/* Of what `s` may have at once: `len` bytes, in use. NULL: nothing. */
-struct fl_pool_block *fl_block_take(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len);
+/* Of what `s` may have at once: `len` bytes, in use; `slab` as above. NULL: nothing. */
+struct fl_pool_block *fl_block_take(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len,
+                                    bool slab);
 /* A new chunk's only block: its `len` bytes for use, the rest is put. */
 struct fl_pool_block *fl_block_carve(struct fl_gpu_pool *p, struct fl_pool_block *b, size_t len);
 /* What `s` freed and what is free for all become one where they touch. True: something did. */
@@ -243,8 +239,6 @@ bool fl_block_join(struct fl_gpu_pool *p, struct fl_pool_stream *s);
 /* Bytes and peaks of a block that begins or ends to be used. */
 void fl_block_used(struct fl_gpu_pool *p, struct fl_pool_block *b, size_t requested);
 void fl_block_unused(struct fl_gpu_pool *p, struct fl_pool_block *b);
-/* P1 to P4. */
-bool fl_pool_check(struct fl_gpu_pool *p);
 
 /* ---- stream.c, event.c ---- */
 
@@ -257,7 +251,7 @@ struct fl_pool_stream *fl_stream_lasting(struct fl_gpu_pool *p, struct fl_stream
  * any more. Lock: held. */
 struct fl_pool_stream *fl_stream_numbered(const struct fl_gpu_pool *p, uint64_t number);
 /* The record of a stream that is there, which the driver is asked for unless it lasts. `captures`:
- * is it being captured (no, if it lasts and is not watched)? NULL: that is not asked. Lock: not
+ * is it being captured (no, if it lasts)? NULL: that is not asked. Lock: not
  * held. 0, -ENOMEM, or what the driver says. */
 int fl_stream_see(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captures,
                   struct fl_pool_stream **out);
@@ -383,8 +377,6 @@ static inline bool fl_pool_is_shut(const struct fl_gpu_pool *p)
 {
     return atomic_load_explicit(&p->is_shut, memory_order_relaxed);
 }
-/* Threads that wait for a free are told of one. Lock: held. */
-void fl_pool_tell(struct fl_gpu_pool *p);
 
 /* ---- collect.c ---- */
 

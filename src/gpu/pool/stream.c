@@ -3,12 +3,8 @@
  * A handle may be given to the driver only while its stream is there: asking it of one that was
  * destroyed is undefined. So a stream is asked for its number, and an event is recorded on it,
  * within the call that names it; and later only when it lasts: the legacy stream, and what the
- * program says it of (fl_gpu_pool_stream_lasts, FAULTLESS_GPU_EVENTS=lazy). On those one event,
- * recorded when a request wants to know, covers thousands of frees. Streams are told apart by the
- * driver's number.
- *
- * A stream that lasts without the program's word for it (lazy events) may be
- * captured at any time: it is watched, which is a call of the driver's at each free.
+ * program says it of (fl_gpu_pool_stream_lasts). On those one event, recorded when a request wants
+ * to know, covers thousands of frees. Streams are told apart by the driver's number.
  *
  * A thread's own stream (FL_STREAM_PER_THREAD) has one handle for all threads. An event is recorded
  * on it within its thread's calls; by other threads on the legacy stream, which is in order with
@@ -229,7 +225,7 @@ bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *
 /* What the driver knows of a stream that is there. Lock: not held. */
 static int look_at(struct fl_gpu_pool *p, struct fl_pool_stream *seen, bool *captures)
 {
-    unsigned long long id = seen->thread;
+    unsigned long long id = 0;
     bool went;
     int rc = fl_stream_go(p, seen, &went);
 
@@ -283,9 +279,7 @@ static struct fl_pool_stream *add(struct fl_gpu_pool *p, const struct fl_pool_st
         s->id = seen->id;
         s->thread = seen->thread;
         s->number = ++p->numbers;
-        s->is_watched = seen->handle != NULL && (uintptr_t)seen->handle != FL_STREAM_PER_THREAD &&
-                        p->o.events == FL_GPU_EVENTS_LAZY;
-        s->lasts = seen->handle == NULL || s->is_watched;
+        s->lasts = seen->handle == NULL;
         s->is_gone = false;
         link_to_chain(p, s);
         p->known++;
@@ -293,40 +287,35 @@ static struct fl_pool_stream *add(struct fl_gpu_pool *p, const struct fl_pool_st
     return s;
 }
 
-/* One that lasts and needs no call; `*ask`: it is watched. */
-static bool is_at_hand(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captures, bool *ask,
+/* One that lasts and needs no call. */
+static bool is_at_hand(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captures,
                        struct fl_pool_stream **out)
 {
     fl_lock_acquire(&p->lock);
     *out = fl_stream_lasting(p, name);
-    *ask = *out != NULL && (*out)->is_watched && captures != NULL;
     fl_lock_release(&p->lock);
     if (captures != NULL) {
         *captures = false;
     }
-    return *out != NULL && !*ask;
+    return *out != NULL;
 }
 
 int fl_stream_see_here(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captures,
                        struct fl_pool_stream **out)
 {
-    bool own = (uintptr_t)name.handle == FL_STREAM_PER_THREAD, ask;
+    bool own = (uintptr_t)name.handle == FL_STREAM_PER_THREAD;
     struct fl_pool_stream seen = {
         .handle = name.handle, .context = name.context, .thread = own ? fl_stream_thread() : 0};
     int rc = 0;
 
-    if (is_at_hand(p, name, captures, &ask, out)) {
-        return 0;
-    }
-    if (ask) {
-        *captures = fl_stream_is_capturing(p, *out);
+    if (is_at_hand(p, name, captures, out)) {
         return 0;
     }
     if (seen.handle != NULL) {
         rc = look_at(p, &seen, captures);
     }
     fl_lock_acquire(&p->lock);
-    if (*out == NULL && rc == 0 && (*out = find(p, &seen)) == NULL) {
+    if (rc == 0 && (*out = find(p, &seen)) == NULL) {
         fl_lock_release(&p->lock);
         rc = look_where(p, &seen);
         fl_lock_acquire(&p->lock);
@@ -343,9 +332,8 @@ int fl_stream_see(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captu
                   struct fl_pool_stream **out)
 {
     struct fl_gpu_guard g;
-    bool ask;
 
-    if (is_at_hand(p, name, captures, &ask, out)) {
+    if (is_at_hand(p, name, captures, out)) {
         return 0;
     }
     int rc = fl_pool_enter_light(p, &g);

@@ -126,5 +126,4 @@ void fl_records_free(struct fl_gpu_pool *p)
         free(s);
     }
     free(p->entry);
-    free(p->bin);
 }
