@@ -122,3 +122,10 @@ def use(strategy: str = "planned", pinned: bool = True) -> bool:
 def pool(device: int = 0) -> gpu.Pool:
     """The pool of the device's tensors: step, stats, trim, collect, retire."""
     return gpu.Pool(gpu.library().fl_gpu_torch_pool(device))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Stager":  # what wants PyTorch to be there
+        from .staging import Stager
+        return Stager
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
