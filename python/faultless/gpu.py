@@ -74,6 +74,7 @@ def _find() -> Optional[ctypes.CDLL]:
         loaded.fl_gpu_torch_use.argtypes = [ctypes.c_int]
         loaded.fl_gpu_pool_step.argtypes = [ctypes.c_void_p]
         loaded.fl_gpu_pool_collect.argtypes = [ctypes.c_void_p]
+        loaded.fl_gpu_pool_reset_peaks.argtypes = [ctypes.c_void_p]
         loaded.fl_gpu_pool_stats.argtypes = [ctypes.c_void_p, ctypes.POINTER(_PoolStats)]
         loaded.fl_gpu_pool_trim.argtypes = [ctypes.c_void_p, ctypes.c_size_t,
                                             ctypes.POINTER(ctypes.c_size_t)]
@@ -134,6 +135,10 @@ class Pool:
         raw = _PoolStats(ctypes.sizeof(_PoolStats))
         check(library().fl_gpu_pool_stats(self.handle, ctypes.byref(raw)))
         return dict(zip(POOL_FIELDS[1:], raw[1:]))
+
+    def reset_peaks(self) -> None:
+        """The peaks of `stats` begin anew from what there is now."""
+        check(library().fl_gpu_pool_reset_peaks(self.handle))
 
     def trim(self, keep: int = 0) -> int:
         """Gives whole chunks that are free back to the driver; returns how many bytes."""
