@@ -1,4 +1,4 @@
-/* What PyTorch asks of the CUDA runtime until it is initialised, and then for its allocators and its
+/* What PyTorch asks of the CUDA runtime to be initialised, and then for its allocators and its
  * streams: there are two devices, of compute capability 8.8, and one of them is current, as is its
  * primary context. Nothing is captured, and memory is for faultless alone to give. The runtime
  * itself does not run on the fake driver. Preloaded; and in the driver's place where PyTorch looks
