@@ -1,6 +1,7 @@
 """faultless.torch.Stager, under the library, with a PyTorch that needs no device.
 
     loader    on the CPU: its batches are those of the plain loop, with workers and without
+    page      the programs of docs/gpu.md and examples/pytorch-staging, on the CPU
     fake      on the fake driver: its copies, its waits, its races. PyTorch's streams are the driver's
               here, and its tensors of the device are marks of where they would be
     threads   two threads with a Stager each
@@ -11,6 +12,7 @@ import ctypes
 import gc
 import os
 import re
+import runpy
 import sys
 import tempfile
 import threading
@@ -160,6 +162,20 @@ def loader():
     assert [t.numel() for t in ragged[0]] == [1, 2, 3] and ragged[1].tolist() == [1, 2, 3]
 
 
+def page():
+    """The page's first program runs as it stands; so does the example."""
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+    with open(f"{root}/docs/gpu.md", encoding="utf-8") as f:
+        block = re.search(r"^    import.*\n(?:(?:    .*)?\n)*", f.read(), re.M).group(0)
+    model = torch.nn.Linear(8, 3)
+    names = {"data": torch.utils.data.TensorDataset(torch.randn(600, 8), torch.randint(0, 3, (600,))), "model": model,
+             "optimizer": torch.optim.SGD(model.parameters(), lr=0.1), "criterion": torch.nn.functional.cross_entropy}
+    exec(re.sub("^    ", "", block, flags=re.M).replace("num_workers=8", "num_workers=1"), names)
+    assert names["loss"].isfinite() and len(names["x"]) == 600 % 256
+    sys.argv[1:] = ["0"]
+    runpy.run_path(f"{root}/examples/pytorch-staging/train.py")
+
+
 def batches(stager, n, sizes=(1 << 20, 4096, 100)):
     """Batches as a loader without workers makes them: filled with their number."""
     for i in range(n):
@@ -301,4 +317,4 @@ def threads():
 
 if __name__ == "__main__":
     FAKE = fake_table()
-    {f.__name__: f for f in (loader, fake, threads)}[sys.argv[1]]()
+    {f.__name__: f for f in (loader, page, fake, threads)}[sys.argv[1]]()
