@@ -181,6 +181,9 @@ struct fl_gpu_pool_stats {
     uint64_t gc_batches, gc_bytes, trims, retries, quarantined, capture_refusals;
 };
 FL_API int fl_gpu_pool_stats(struct fl_gpu_pool *pool, struct fl_gpu_pool_stats *out);
+/* The two peaks are what is occupied and held now, and rise from there.  Threads: any; what a plan
+ * serves meanwhile may be left out of the peak. */
+FL_API int fl_gpu_pool_reset_peaks(struct fl_gpu_pool *pool);
 
 /* What the process has of one device by pools and mirrors together, those of other libraries' shims
  * too. Bytes, or counts so far where a name says no bytes; FAULTLESS_STATS has the same fields. */

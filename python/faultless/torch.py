@@ -13,7 +13,7 @@ Backward passes run in threads of their own; what they ask for belongs to the st
 import ctypes
 import os
 import warnings
-from typing import Any, Optional
+from typing import Any, Dict, List, Optional
 
 from . import gpu
 
@@ -31,6 +31,7 @@ HOOKS = {
 _SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 
 _allocator: Any = None  # PyTorch's object, once use() has succeeded
+_kept: List[Any] = []   # those of mem_pool's pools
 _warned = False
 
 
@@ -87,6 +88,41 @@ def _register_pinned(torch: Any) -> bool:
     return False
 
 
+def _memory_stats(device: int) -> Dict[str, Any]:
+    """What torch._C._cuda_memoryStats says of PyTorch's own allocator, of our pool's counters. What
+    the pool does not count is 0, as with PyTorch's backend cudaMallocAsync."""
+    s = pool(device).stats()
+    served = s["served_pool_bytes"] + s["served_api_bytes"]
+    held, zero = s["occupied_bytes"] + s["free_bytes"], (0, 0, 0, 0)
+    blocks = (s["allocs"] - s["frees"], 0, s["allocs"], s["frees"])
+    occupied = (s["occupied_bytes"], s["occupied_peak_bytes"], served, served - s["occupied_bytes"])
+    metrics = {
+        "allocation": blocks, "active": blocks, "allocated_bytes": occupied, "active_bytes": occupied,
+        "requested_bytes": (s["requested_bytes"], 0, 0, 0),
+        "segment": (s["driver_allocs"] - s["driver_frees"], 0, s["driver_allocs"], s["driver_frees"]),
+        "reserved_bytes": (held, s["held_peak_bytes"], 0, 0),
+        "inactive_split": zero, "inactive_split_bytes": zero,
+    }
+
+    def named(values: Any) -> Dict[str, int]:
+        return dict(zip(("current", "peak", "allocated", "freed"), values))
+
+    result: Dict[str, Any] = {
+        name: {"all": named(values), "small_pool": named(zero), "large_pool": named(zero)}
+        for name, values in metrics.items()}
+    result.update({name: named(zero) for name in ("oversize_allocations", "oversize_segments")})
+    result.update(num_alloc_retries=0, num_ooms=0, num_sync_all_streams=0, max_split_size=-1,
+                  num_device_alloc=s["driver_allocs"], num_device_free=s["driver_frees"])
+    return result
+
+
+def _bridge_stats(torch: Any) -> None:
+    """memory_stats, memory_allocated, max_memory_reserved, memory_summary and the like rest on two
+    functions, which only PyTorch's own allocators have."""
+    torch._C._cuda_memoryStats = _memory_stats
+    torch._C._cuda_resetPeakMemoryStats = lambda device: pool(device).reset_peaks()
+
+
 def use(strategy: str = "planned", pinned: bool = True) -> bool:
     """CUDA tensors of this process come from faultless's pools from now on.
 
@@ -114,11 +150,39 @@ def use(strategy: str = "planned", pinned: bool = True) -> bool:
         _allocator = _plug_in(torch)
     except (AttributeError, OSError, RuntimeError) as error:  # another allocator has served already
         return _refuse(str(error))
+    _bridge_stats(torch)
     if pinned:
         _register_pinned(torch)
     return True
 
 
+def mem_pool(**options: Any) -> Any:
+    """torch.cuda.MemPool(**options) whose segments come from faultless's pools:
+
+        with torch.cuda.use_mem_pool(faultless.torch.mem_pool()):
+            train()
+
+    PyTorch's own allocator divides them, so that all that rests on it goes on working: snapshots,
+    graphs, torch.compile. Not after `use`, which takes that allocator's place. Raises
+    faultless.gpu.Error where it cannot be had."""
+    import torch
+    if _allocator is not None:
+        raise gpu.Error("faultless.torch.use has taken the place of PyTorch's allocator")
+    if torch.version.cuda is None or not hasattr(torch.cuda, "MemPool"):
+        raise gpu.Error(f"PyTorch {torch.__version__} has no torch.cuda.MemPool (2.5 with CUDA has)")
+    allocator = torch.cuda.memory.CUDAPluggableAllocator(gpu.library_path(), "fl_gpu_torch_alloc",
+                                                         "fl_gpu_torch_free")
+    _kept.append(allocator)  # segments may be given back after the pool has gone
+    return torch.cuda.MemPool(allocator.allocator(), **options)
+
+
 def pool(device: int = 0) -> gpu.Pool:
     """The pool of the device's tensors: step, stats, trim, collect, retire."""
     return gpu.Pool(gpu.library().fl_gpu_torch_pool(device))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Stager":  # what wants PyTorch to be there
+        from .staging import Stager
+        return Stager
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,8 @@
-/* What PyTorch's pluggable allocator and its streams ask of the CUDA runtime: there are two
- * devices, of compute capability 8.8, and one of them is current, as is its primary context. The
- * runtime itself does not run on the fake driver. Preloaded. */
+/* What PyTorch asks of the CUDA runtime to be initialised, and then for its allocators and its
+ * streams: there are two devices, of compute capability 8.8, and one of them is current, as is its
+ * primary context. Nothing is captured, and memory is for faultless alone to give. The runtime
+ * itself does not run on the fake driver. Preloaded; and in the driver's place where PyTorch looks
+ * for libcuda.so.1 itself. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -13,6 +15,18 @@ EXPORT int cudaSetDevice(int device);
 EXPORT int cudaGetDeviceCount(int *count);
 EXPORT int cudaDeviceGetAttribute(int *value, int attribute, int device);
 EXPORT int cudaDeviceGetStreamPriorityRange(int *least, int *greatest);
+EXPORT int cudaDriverGetVersion(int *version);
+EXPORT int cudaGetDeviceProperties(void *out, int device);
+EXPORT int cudaGetLastError(void);
+EXPORT int cudaThreadExchangeStreamCaptureMode(int *mode);
+EXPORT int cudaDeviceCanAccessPeer(int *can, int device, int peer);
+EXPORT int cudaStreamIsCapturing(void *stream, int *is);
+EXPORT int cudaStreamGetCaptureInfo(void *stream, int *is, void *id, void *graph, void *nodes,
+                                    void *edges, void *count);
+EXPORT int cudaDeviceSynchronize(void);
+EXPORT int cudaMalloc(void **out, size_t size);
+EXPORT int cudaMemGetInfo(size_t *is_free, size_t *total);
+EXPORT int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active);
 
 static _Thread_local int now;
 
@@ -60,5 +74,95 @@ int cudaDeviceGetAttribute(int *value, int attribute, int device)
 int cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 {
     *least = *greatest = 0;
+    return 0;
+}
+
+int cudaDriverGetVersion(int *version)
+{
+    *version = 13000;
+    return 0;
+}
+
+/* The first members of CUDA 13's struct cudaDeviceProp, up to the capability. */
+struct properties {
+    char name[256], uuid[16], luid[8];
+    unsigned luid_mask;
+    size_t memory, shared;
+    int registers, warp;
+    size_t pitch;
+    int threads, dimension[3], grid[3];
+    size_t constant;
+    int major, minor;
+};
+
+int cudaGetDeviceProperties(void *out, int device)
+{
+    struct properties p = {.name = "fake", .major = 8, .minor = 8, .warp = 32};
+
+    (void)device;
+    memcpy(out, &p, sizeof p);
+    return 0;
+}
+
+int cudaGetLastError(void)
+{
+    return 0;
+}
+
+int cudaThreadExchangeStreamCaptureMode(int *mode)
+{
+    *mode = 0;
+    return 0;
+}
+
+int cudaDeviceCanAccessPeer(int *can, int device, int peer)
+{
+    (void)device;
+    (void)peer;
+    *can = 0;
+    return 0;
+}
+
+int cudaStreamIsCapturing(void *stream, int *is)
+{
+    (void)stream;
+    *is = 0;
+    return 0;
+}
+
+int cudaStreamGetCaptureInfo(void *stream, int *is, void *id, void *graph, void *nodes, void *edges,
+                             void *count)
+{
+    (void)id;
+    (void)graph;
+    (void)nodes;
+    (void)edges;
+    (void)count;
+    return cudaStreamIsCapturing(stream, is);
+}
+
+int cudaDeviceSynchronize(void)
+{
+    return 0;
+}
+
+int cudaMalloc(void **out, size_t size)
+{
+    (void)size;
+    *out = NULL;
+    return 2; /* cudaErrorMemoryAllocation */
+}
+
+int cudaMemGetInfo(size_t *is_free, size_t *total)
+{
+    *is_free = *total = (size_t)1 << 30;
+    return 0;
+}
+
+int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
+{
+    (void)device;
+    *flags = 0;
+    *active = 1;
     return 0;
 }

@@ -256,6 +256,34 @@ static void the_peak_is_of_both(void **state)
     pool_end(p);
 }
 
+static void peaks_begin_anew(void **state)
+{
+    enum fl_gpu_strategy of[] = {FL_GPU_AUTO_GROWTH, FL_GPU_PLANNED};
+
+    (void)state;
+    assert_int_equal(fl_gpu_pool_reset_peaks(NULL), -EINVAL);
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        struct fl_gpu_pool *p = pool_of(of[i]);
+        for (int step = 0; step < 4; step++) { /* the last two are the plan's */
+            (void)fl_gpu_pool_step(p);
+            uint64_t x = pool_take(p, MIB(4), NULL), y = pool_take(p, MIB(2), NULL);
+            pool_give(p, x, NULL);
+            assert_int_equal(pool_stats(p).occupied_peak_bytes, MIB(6));
+            assert_int_equal(fl_gpu_pool_reset_peaks(p), 0);
+            assert_int_equal(pool_stats(p).occupied_peak_bytes, MIB(2));
+            pool_give(p, y, NULL);
+            assert_int_equal(fl_gpu_pool_reset_peaks(p), 0);
+            assert_int_equal(pool_stats(p).occupied_peak_bytes, 0);
+        }
+        assert_int_equal(pool_stats(p).planned_hits != 0, of[i] == FL_GPU_PLANNED);
+        assert_int_equal(fl_gpu_pool_trim(p, 0, NULL), 0);
+        assert_true(pool_stats(p).held_peak_bytes >= MIB(6));
+        assert_int_equal(fl_gpu_pool_reset_peaks(p), 0);
+        assert_true(pool_stats(p).held_peak_bytes == pool_stats(p).free_bytes);
+        pool_end(p);
+    }
+}
+
 GPU_SCHEDULED(a_use_is_not_forgotten_when_the_driver_refuses)
 
 /* What another stream wants while one is captured is asked of the driver without an end to the
@@ -349,6 +377,7 @@ int main(void)
         TEST(an_arena_has_the_room_of_the_step_before_it),
         TEST(steps_that_are_not_alike_for_long_are_planned_seldom),
         TEST(the_peak_is_of_both),
+        TEST(peaks_begin_anew),
         TEST(others_go_on_while_a_stream_is_captured),
         TEST(the_drivers_pool_hears_of_no_retired_stream),
     };

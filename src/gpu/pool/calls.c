@@ -299,3 +299,22 @@ struct fl_gpu_pool *fl_gpu_owner(uint64_t address, struct fl_gpu_block *out)
     fl_gpu_tracks_release();
     return found;
 }
+
+int fl_gpu_pool_reset_peaks(struct fl_gpu_pool *pool)
+{
+    int rc = fl_pool_refuse(pool);
+
+    if (rc != 0 && rc != -ESHUTDOWN) {
+        return rc;
+    }
+    fl_lock_acquire(&pool->lock);
+    struct fl_gpu_pool_stats *s = &pool->s;
+    s->occupied_peak_bytes = s->occupied_bytes;
+    if (pool->plan != NULL) {
+        atomic_store_explicit(&pool->plan->peak, 0, memory_order_relaxed);
+        s->occupied_peak_bytes += fl_min(fl_planned_live_bytes(pool->plan), pool->kept);
+    }
+    s->held_peak_bytes = s->occupied_bytes + s->free_bytes + pool->kept;
+    fl_lock_release(&pool->lock);
+    return 0;
+}

@@ -1,0 +1,320 @@
+"""faultless.torch.Stager, under the library, with a PyTorch that needs no device.
+
+    loader    on the CPU: its batches are those of the plain loop, with workers and without
+    page      the programs of docs/gpu.md and examples/pytorch-staging, on the CPU
+    fake      on the fake driver: its copies, its waits, its races. PyTorch's streams are the driver's
+              here, and its tensors of the device are marks of where they would be
+    threads   two threads with a Stager each
+
+Asserts; ends with 0."""
+import collections
+import ctypes
+import gc
+import os
+import re
+import runpy
+import sys
+import tempfile
+import threading
+import warnings
+
+import torch
+from torch.utils.data import DataLoader
+
+import faultless.gpu
+import faultless.torch
+from faultless import staging
+
+Pair = collections.namedtuple("Pair", "left right")
+driver = ctypes.CDLL(os.environ["FAULTLESS_GPU_DRIVER"])
+
+
+def fake_table():
+    """fake_cuda.h's functions by name: the table has them in its order."""
+    with open(os.path.join(os.path.dirname(__file__), "fake_cuda.h"), encoding="utf-8") as f:
+        text = f.read()
+    names = re.findall(r"\(\*(\w+)\)\(", re.sub(r"/\*.*?\*/", "", text[text.index("struct fake_cuda {"):], flags=re.S))
+    names = [n for n in names if n != "fn"]
+    table = (ctypes.c_void_p * len(names)).in_dll(driver, "fake_cuda")
+    size, u64, pointer, number = ctypes.c_size_t, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint
+    kinds = {"kernel": (ctypes.c_int, pointer, u64, size, u64, size, ctypes.c_ubyte), "races": (number,),
+             "host_access": (None, pointer, size, ctypes.c_bool), "holds": (ctypes.c_bool, u64, size, ctypes.c_ubyte),
+             "violations": (number,), "report": (ctypes.c_char_p,), "calls": (u64, ctypes.c_char_p),
+             "copies": (u64,), "schedule": (None, ctypes.c_int, u64), "pageable_copies": (u64,)}
+    return {n: ctypes.CFUNCTYPE(*kinds[n])(table[names.index(n)]) for n in kinds}
+
+
+class Stream:
+    """As torch.cuda.Stream, of the driver's."""
+
+    def __init__(self, device=None):
+        made = ctypes.c_void_p()
+        assert driver.cuStreamCreate(ctypes.byref(made), 1) == 0
+        self.cuda_stream = made.value
+
+    def wait_event(self, event):
+        waits.append((self.cuda_stream, event))
+        assert driver.cuStreamWaitEvent(ctypes.c_void_p(self.cuda_stream), event.handle, 0) == 0
+
+
+class Event:
+    def __init__(self):
+        self.handle = ctypes.c_void_p()
+        assert driver.cuEventCreate(ctypes.byref(self.handle), 2) == 0
+
+    def record(self, stream):
+        assert driver.cuEventRecord(self.handle, ctypes.c_void_p(stream.cuda_stream)) == 0
+
+
+waits = []
+current = threading.local()
+
+
+def enter():
+    """This thread's context and current stream."""
+    context = ctypes.c_void_p()
+    assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert driver.cuCtxSetCurrent(context) == 0
+    current.stream = Stream()
+
+
+def device_bytes(twin, device):
+    """Over the device's memory itself, which must not be touched, of the twin's life."""
+    buffer = (ctypes.c_ubyte * twin.mirror.size).from_address(twin.address)
+    buffer.twin = twin
+    return torch.frombuffer(buffer, dtype=torch.uint8)
+
+
+def host(slot, at, size, dtype, inner=staging._Slot.host):
+    """What the host is given it writes to; what was read into it, not."""
+    if any(first <= at < last for first, last in slot._ranges):
+        FAKE["host_access"](slot._mirror.address + at, size, True)
+    return inner(slot, at, size, dtype)
+
+
+def stand_in():
+    driver.cuInit(0)
+    enter()
+    torch.cuda.Stream, torch.cuda.Event = Stream, Event
+    torch.cuda.current_stream = lambda device=None: current.stream
+    torch.cuda.current_device = lambda: 0
+    torch.cuda.synchronize = lambda device=None: check(driver.cuCtxSynchronize())
+    staging._device_bytes = device_bytes
+    staging._Slot.host = host
+
+
+def check(code):
+    if code != 0:
+        raise RuntimeError(f"the driver says {code}")
+
+
+def compute(fake, tensors, values):
+    """A kernel that reads them; they hold what they should when it runs."""
+    for t, value in zip(tensors, values):
+        size = t.numel() * t.element_size()
+        assert fake["kernel"](current.stream.cuda_stream, t.data_ptr(), size, t.data_ptr(), size, value) == 0
+
+
+def arrived(t, value):
+    return FAKE["holds"](t.data_ptr(), t.numel() * t.element_size(), value)
+
+
+def same(a, b):
+    if isinstance(a, torch.Tensor):
+        return a.dtype == b.dtype and a.shape == b.shape and a.stride() == b.stride() and torch.equal(a, b)
+    if isinstance(a, dict):
+        return type(a) is type(b) and a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return a == b
+
+
+class Samples(torch.utils.data.Dataset):
+    def __len__(self):
+        return 37
+
+    def __getitem__(self, i):
+        return {"x": torch.full((3, 5), float(i)), "y": i, "name": str(i), "pair": Pair(torch.tensor(i), 0.5),
+                "array": torch.arange(i, i + 4).numpy()}
+
+
+def loader():
+    stager = faultless.torch.Stager("cpu")
+    for workers, how in ((0, None), (2, "fork"), (1, "spawn")):
+        plain = DataLoader(Samples(), batch_size=8)
+        ours = DataLoader(Samples(), batch_size=8, num_workers=workers, collate_fn=stager.collate,
+                          multiprocessing_context=how)
+        got = list(stager(ours))
+        assert len(got) == 5 and all(map(same, got, list(plain))), (workers, how)
+    stager.begin()
+    x = stager.empty((2, 3))
+    assert x.shape == (2, 3) and same(stager.push([x]), [x])
+    with tempfile.TemporaryFile() as f:
+        f.write(bytes(range(100)))
+        f.flush()
+        assert stager.read(f, (4, 5), torch.uint8, 10).tolist() == torch.arange(10, 30).view(4, 5).tolist()
+        try:
+            stager.read(f, 200, torch.uint8)
+            raise AssertionError("no Error")
+        except faultless.gpu.Error as e:
+            assert "ends before" in str(e)
+    ragged = stager.collate([(torch.ones(n), n) for n in (1, 2, 3)])
+    assert [t.numel() for t in ragged[0]] == [1, 2, 3] and ragged[1].tolist() == [1, 2, 3]
+
+
+def page():
+    """The page's first program runs as it stands; so does the example."""
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+    with open(f"{root}/docs/gpu.md", encoding="utf-8") as f:
+        block = re.search(r"^    import.*\n(?:(?:    .*)?\n)*", f.read(), re.M).group(0)
+    model = torch.nn.Linear(8, 3)
+    names = {"data": torch.utils.data.TensorDataset(torch.randn(600, 8), torch.randint(0, 3, (600,))), "model": model,
+             "optimizer": torch.optim.SGD(model.parameters(), lr=0.1), "criterion": torch.nn.functional.cross_entropy}
+    exec(re.sub("^    ", "", block, flags=re.M).replace("num_workers=8", "num_workers=1"), names)
+    assert names["loss"].isfinite() and len(names["x"]) == 600 % 256
+    sys.argv[1:] = ["0"]
+    runpy.run_path(f"{root}/examples/pytorch-staging/train.py")
+
+
+def batches(stager, n, sizes=(1 << 20, 4096, 100)):
+    """Batches as a loader without workers makes them: filled with their number."""
+    for i in range(n):
+        yield stager.collate([tuple(torch.full((size // 2,), i % 251, dtype=torch.uint8) for size in sizes)] * 2)
+
+
+def steady(stager, n):
+    """A training loop: each batch is read by a kernel of its own stream."""
+    for i, batch in enumerate(stager(batches(stager, n))):
+        if i % 7 == 0:
+            assert all(arrived(t, i % 251) for t in batch)
+        compute(FAKE, batch, [i % 251] * len(batch))
+
+
+def fake():
+    stand_in()
+    FAKE["schedule"](2, 1)
+    stager = faultless.torch.Stager("cuda:0")
+    steady(stager, 4)  # makes both slots
+    before, known = {n: FAKE["calls"](n) for n in (b"cuEventSynchronize", b"cuMemAlloc", b"cuMemHostRegister",
+                                                   b"cuStreamSynchronize", b"cuCtxSynchronize")}, FAKE["copies"]()
+    waits.clear()
+    steady(stager, 100)
+    assert FAKE["copies"]() - known == 100, FAKE["copies"]() - known  # one a batch
+    assert len(waits) == 200  # the copy for the kernels before, the kernels for the copy; the device does both
+    for name, calls in before.items():  # the host may wait for the copy of the batch before the last
+        assert FAKE["calls"](name) - calls <= (100 if name == b"cuEventSynchronize" else 0), name
+    on_one_stream()
+    ahead()
+    kept()
+    grown(stager)
+    others(stager)
+    from_a_file()
+    gc.collect()
+    assert FAKE["races"]() == 0 and FAKE["violations"]() == 0, FAKE["report"]()
+    assert FAKE["pageable_copies"]() == 0
+
+
+def on_one_stream():
+    """What is in order by its stream waits for nothing."""
+    stager = faultless.torch.Stager("cuda:0", stream=current.stream)
+    waits.clear()
+    steady(stager, 20)
+    assert waits == []
+
+
+def ahead():
+    """What a loader has made and is not pushed yet is not written to; what was dropped is."""
+    stager = faultless.torch.Stager("cuda:0", size=4 << 20)
+    made = list(batches(stager, 5))
+    for i in range(5):
+        assert all(arrived(t, i) for t in stager.push(made.pop(0)))
+    for _ in batches(stager, 5):
+        pass
+    known = FAKE["copies"]()
+    assert all(arrived(t, 0) for t in stager.push(next(batches(stager, 1)))) and FAKE["copies"]() == known + 1
+
+
+def kept():
+    """Batches that the program holds stay as they are; those that find no slot are said once."""
+    stager = faultless.torch.Stager("cuda:0", slots=3, size=4 << 20)
+    moved = []
+    stager._move = (lambda inner: lambda batch, of: moved.append(inner(batch, of)) or moved[-1])(stager._move)
+    plain_to = torch.Tensor.to
+    torch.Tensor.to = lambda self, *_, **__: self  # there is no device
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        held = [(b[0].data_ptr(), b) for b in stager(batches(stager, 3))]
+        more = [stager.push(b) for b in batches(stager, 2)]
+    torch.Tensor.to = plain_to
+    assert len(seen) == 1 and "holds 3 batches" in str(seen[0].message), [str(w.message) for w in seen]
+    assert len(set(a for a, _ in held)) == 3 and all(int(b[0][0][0]) == i for i, b in enumerate(more))
+    assert all(FAKE["holds"](a, 1 << 20, i) for i, (a, _) in enumerate(held))
+    moved.clear()
+    del held
+    assert stager.begin() is None and stager._open is not None
+
+
+def grown(stager):
+    """A batch larger than the slot; and the host tensors of the slot before are still there."""
+    first = stager.collate([torch.full((100,), 3, dtype=torch.uint8)])
+    large = torch.full((9 << 20,), 5, dtype=torch.uint8)
+    batch = stager.push({"first": first, "large": large, "none": None, "text": "as it is"})
+    assert arrived(batch["first"], 3) and arrived(batch["large"], 5)
+    assert batch["none"] is None and batch["text"] == "as it is" and first.sum() == 300
+
+
+def others(stager):
+    """Tensors of other layouts, of workers' memory, and what is no tensor."""
+    channels = torch.full((2, 3, 4, 5), 7, dtype=torch.uint8).to(memory_format=torch.channels_last)
+    shared = torch.full((33,), 8, dtype=torch.uint8).share_memory_()
+    part = torch.full((10, 10), 9, dtype=torch.uint8)[:, 3:5]
+    batch = stager.push(Pair([channels, part], (shared, torch.tensor(6, dtype=torch.uint8))))
+    (c, p), (s, z) = batch
+    assert type(batch) is Pair and c.stride() == channels.stride() and p.shape == (10, 2) and z.shape == ()
+    assert arrived(c, 7) and arrived(p, 9) and arrived(s, 8) and arrived(z, 6)
+    assert not c._is_view() and not s._is_view()  # to autograd they have nothing to do with each other
+
+
+def from_a_file():
+    stager = faultless.torch.Stager("cuda:0", size=8 << 20)
+    with tempfile.TemporaryFile() as f:
+        f.write(bytes([4]) * (3 << 20) + bytes([5]) * 10)
+        f.flush()
+        for i in range(6):
+            stager.begin()
+            x = stager.read(f, (3, 1 << 20), torch.uint8)
+            y = stager.read(f, 10, torch.uint8, 3 << 20)
+            z = stager.empty(77, torch.uint8).fill_(6)
+            known = FAKE["copies"]()
+            batch = stager.push([x, y, z])
+            assert FAKE["copies"]() - known == 1  # what was read is there already
+            assert arrived(batch[0], 4) and arrived(batch[1], 5) and arrived(batch[2], 6)
+            compute(FAKE, batch, (4, 5, 6))
+
+
+def threads():
+    """As many batches as said, by two threads."""
+    count, failed = int(os.environ.get("FL_BATCHES", "4000")), []
+    stand_in()
+    FAKE["schedule"](2, 3)
+
+    def loop():
+        try:
+            enter()
+            steady(faultless.torch.Stager("cuda:0"), count // 2)
+        except BaseException as e:
+            failed.append(e)
+            raise
+
+    both = [threading.Thread(target=loop) for _ in range(2)]
+    for t in both:
+        t.start()
+    for t in both:
+        t.join()
+    assert not failed
+    assert FAKE["races"]() == 0 and FAKE["violations"]() == 0, FAKE["report"]()
+
+
+if __name__ == "__main__":
+    FAKE = fake_table()
+    {f.__name__: f for f in (loader, page, fake, threads)}[sys.argv[1]]()
