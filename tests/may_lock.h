@@ -9,8 +9,8 @@
 /* Does RLIMIT_MEMLOCK allow `bytes` bytes more? Addresses alone are locked, no memory. */
 static inline bool fl_may_lock(size_t bytes)
 {
-    void *p = mmap(NULL, bytes, PROT_NONE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_LOCKED, -1, 0);
+    void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_LOCKED,
+                   -1, 0);
 
     return p != MAP_FAILED && munmap(p, bytes) == 0;
 }

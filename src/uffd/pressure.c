@@ -37,7 +37,7 @@ static bool stalled(struct fl_worker *w, const struct fl_source *s, short came)
     if ((came & POLLERR) != 0) { /* its cgroup is gone */
         return false;
     }
-    if (fl_region_kept(w->region) != SIZE_MAX) { /* else the program wants it, whoever waits */
+    if (fl_region_kept(w->region) != SIZE_MAX) { /* else the program wants it kept */
         release(w);
     }
     return true;
