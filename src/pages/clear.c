@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { PARTS = 16 }; /* pieces that one look at the pagemap tells of */
+enum { PARTS = 4 }; /* pieces that one look at the pagemap tells of; a stack may be short */
 
 bool fl_clear_may_look(void)
 {

@@ -61,56 +61,30 @@ static void *next(const char *name, void *_Atomic *known)
     return f;
 }
 
-#define USED __attribute__((used)) FL_HIDDEN
+/* `tell`, with the arguments a, b and c of `name`, and `caller`. */
+#define HOOK(name, tell)                                                                           \
+    __attribute__((used))                                                                          \
+    FL_HIDDEN void *fl_before_##name(void *a, const void *b, uintptr_t c, const void *caller);     \
+    void *fl_before_##name(void *a, const void *b, uintptr_t c, const void *caller)                \
+    {                                                                                              \
+        static void *_Atomic known;                                                                \
+        (void)a, (void)b, (void)c, (void)caller;                                                   \
+        tell;                                                                                      \
+        return next(#name, &known);                                                                \
+    }                                                                                              \
+    JUMP_BEHIND(name)
 
-USED void *fl_before_dlopen(const char *file, int mode);
-void *fl_before_dlopen(const char *file, int mode)
+static void before_load(Lmid_t to, int mode)
 {
-    static void *_Atomic known;
-
-    (void)file;
     fl_operators_before_load();
-    if ((mode & RTLD_DEEPBIND) != 0) {
-        fl_past_deep();
-    }
-    return next("dlopen", &known);
-}
-JUMP_BEHIND(dlopen);
-
-USED void *fl_before_dlmopen(Lmid_t to, const char *file, int mode);
-void *fl_before_dlmopen(Lmid_t to, const char *file, int mode)
-{
-    static void *_Atomic known;
-
-    (void)file;
     if (to != LM_ID_BASE) {
         fl_past_namespace();
     } else if ((mode & RTLD_DEEPBIND) != 0) {
         fl_past_deep();
     }
-    return next("dlmopen", &known);
 }
-JUMP_BEHIND(dlmopen);
 
-USED void *fl_before_dlsym(void *handle, const char *name, const void *unused, const void *caller);
-void *fl_before_dlsym(void *handle, const char *name, const void *unused, const void *caller)
-{
-    static void *_Atomic known;
-
-    (void)unused;
-    fl_past_lookup(handle, name, false, caller);
-    return next("dlsym", &known);
-}
-JUMP_BEHIND(dlsym);
-
-USED void *fl_before_dlvsym(void *handle, const char *name, const char *version,
-                            const void *caller);
-void *fl_before_dlvsym(void *handle, const char *name, const char *version, const void *caller)
-{
-    static void *_Atomic known;
-
-    (void)version;
-    fl_past_lookup(handle, name, true, caller);
-    return next("dlvsym", &known);
-}
-JUMP_BEHIND(dlvsym);
+HOOK(dlopen, before_load(LM_ID_BASE, (int)(uintptr_t)b));
+HOOK(dlmopen, before_load((Lmid_t)a, (int)c));
+HOOK(dlsym, fl_past_lookup(a, b, false, caller));
+HOOK(dlvsym, fl_past_lookup(a, b, true, caller));

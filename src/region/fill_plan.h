@@ -61,7 +61,8 @@ struct fl_fill_plan {
     bool filling;             /* it is one of r->held.filling */
     struct fl_extent *donors; /* ISOLATED; a chain by `next` */
     struct fl_extent *held;   /* the same, by address: what it is carved from */
-    /* Lists, the last members: fl_fill_begin leaves them. */
+    /* The last members: fl_fill_begin leaves them. */
+    struct fl_memory look_made;           /* for `seen`: by the request itself */
     struct fl_range fresh[FL_FILL_FRESH]; /* to be filled; whole huge pages */
     struct fl_range dirty[FL_FILL_DIRTY];
     struct fl_reserve_piece piece[FL_RESERVE_PIECES];
@@ -94,7 +95,7 @@ _Static_assert(offsetof(struct fl_fill_plan, hidden) +
  * copy, all of it costs more than the rest of a request. */
 static inline void fl_fill_begin(struct fl_fill_plan *g, bool zero, const struct fl_memory *seen)
 {
-    memset(g, 0, offsetof(struct fl_fill_plan, fresh));
+    memset(g, 0, offsetof(struct fl_fill_plan, look_made));
     g->zero = zero;
     g->seen = seen;
 }

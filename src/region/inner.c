@@ -154,14 +154,13 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0);
     make_way(r, part.len, g->zone);
-    struct fl_memory seen;
     int refusal;
     for (;;) {
         refusal = fl_supply_plan(r, g, part.len, part.len, 0);
         if (g->wanted != 0) {
             fl_region_take_loan(r, g);
-        } else if (refusal == -EBUSY && g->seen == NULL && fl_look_leaving_lock(r, &seen)) {
-            g->seen = &seen;
+        } else if (refusal == -EBUSY && g->seen == NULL && fl_look_leaving_lock(r, &g->look_made)) {
+            g->seen = &g->look_made;
         } else {
             break;
         }

@@ -68,11 +68,10 @@ static bool extend_looking(struct fl_region *r, struct fl_extent *e, size_t len,
                            struct fl_fill_plan *g)
 {
     bool done = extend(r, e, len, g);
-    struct fl_memory seen;
 
-    if (!done && g->refusal == -EBUSY && fl_look_leaving_lock(r, &seen) &&
+    if (!done && g->refusal == -EBUSY && fl_look_leaving_lock(r, &g->look_made) &&
         fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) == 0) {
-        g->seen = &seen;
+        g->seen = &g->look_made;
         done = extend(r, e, len, g);
         g->seen = NULL;
     }
@@ -359,9 +358,8 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0); /* what waits there may give its pages */
     struct fl_extent *to = carve_alike(r, e, len, own, g);
-    struct fl_memory seen;
-    if (to == NULL && g->refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
-        g->seen = &seen;
+    if (to == NULL && g->refusal == -EBUSY && fl_look_leaving_lock(r, &g->look_made)) {
+        g->seen = &g->look_made;
         to = carve_alike(r, e, len, own, g);
         g->seen = NULL;
     }

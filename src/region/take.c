@@ -340,15 +340,13 @@ static struct fl_extent *take_looking(struct fl_region *r, struct fl_cache *own,
                                       size_t align, struct fl_fill_plan *g,
                                       const struct fl_wish *wish)
 {
-    struct fl_memory seen;
-
     for (;;) {
         struct fl_extent *e = take_wished(r, own, len, align, g, wish);
         bool looks = e == NULL && g->refusal == -EBUSY && g->seen == NULL;
         if (e == NULL && g->wanted != 0) {
             fl_region_take_loan(r, g);
-        } else if (looks && fl_look_leaving_lock(r, &seen)) {
-            g->seen = &seen;
+        } else if (looks && fl_look_leaving_lock(r, &g->look_made)) {
+            g->seen = &g->look_made;
         } else {
             g->seen = NULL;
             return e;

@@ -56,7 +56,7 @@ enum {
 };
 
 /* This library's, and the last of those that the program was started with. */
-static FL_AT_START const struct link_map *own_map, *last_map;
+static FL_AT_START struct link_map *own_map, *last_map;
 
 /* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 /* NOLINTNEXTLINE(readability-redundant-declaration): hidden */
@@ -65,10 +65,10 @@ extern FL_HIDDEN ElfW(Dyn) _DYNAMIC[]; /* this library's, or that of the program
 
 /* Objects that the program was started with stay where they are in the loader's list, which is the
  * order in which it binds names: first the program, then what is preloaded. */
-static const struct link_map *own(void)
+struct link_map *fl_own_object(void)
 {
     if (own_map == NULL) {
-        const struct link_map *m = _r_debug.r_map;
+        struct link_map *m = _r_debug.r_map;
         while (m->l_ld != _DYNAMIC && m->l_next != NULL) {
             m = m->l_next;
         }
@@ -80,7 +80,7 @@ static const struct link_map *own(void)
     return own_map;
 }
 
-static bool is_behind(const struct link_map *a, const struct link_map *b)
+bool fl_is_behind(const struct link_map *a, const struct link_map *b)
 {
     for (b = b->l_next; b != NULL; b = b->l_next) {
         if (a == b) {
@@ -101,7 +101,7 @@ static void *find_in(const struct link_map *m, const char *name, const char *ver
  * a definition of that version also where it is not the default one (libc_malloc_debug). */
 static struct definition find(const char *name, const char *version)
 {
-    for (const struct link_map *m = own(); m != last_map;) {
+    for (const struct link_map *m = fl_own_object(); m != last_map;) {
         m = m->l_next;
         void *f = find_in(m, name, version);
         if (f != NULL) {
@@ -110,8 +110,6 @@ static struct definition find(const char *name, const char *version)
     }
     return (struct definition){.f = NULL};
 }
-
-static const char of_libc[] = "gnu_get_libc_version"; /* a name that libc alone has */
 
 /* Bytes that libc's heap has handed out. */
 static size_t handed_out(void *mallinfo2)
@@ -133,7 +131,7 @@ static bool is_tracer_of_libc(const struct name *names, const struct fl_next *ne
     bool lacks = false;
 
     for (size_t i = AT_memalign; i <= AT_usable_size; i++) {
-        lacks = lacks || (names[i].found.f != NULL && is_behind(names[i].found.object, owner));
+        lacks = lacks || (names[i].found.f != NULL && fl_is_behind(names[i].found.object, owner));
     }
     if (!lacks || info->f == NULL || info->object != libc) {
         return false;
@@ -191,7 +189,7 @@ static const struct link_map *owner_of(const struct name *four)
     const struct link_map *owner = four[0].found.object;
 
     for (size_t i = 1; i < FOUR; i++) {
-        owner = is_behind(four[i].found.object, owner) ? four[i].found.object : owner;
+        owner = fl_is_behind(four[i].found.object, owner) ? four[i].found.object : owner;
     }
     return owner;
 }
@@ -206,7 +204,7 @@ bool fl_find_next(struct fl_next *out, bool *out_is_libc)
 #undef X
     };
     /* NOLINTEND(bugprone-macro-parentheses) */
-    const struct link_map *libc = find(of_libc, NULL).object;
+    const struct link_map *libc = find(fl_of_libc, NULL).object;
 
     for (size_t i = 0; i < NAMES; i++) {
         names[i].found = find(names[i].name, names[i].version);
@@ -220,7 +218,7 @@ bool fl_find_next(struct fl_next *out, bool *out_is_libc)
     if (owner != libc && !is_tracer_of_libc(names, out, owner, libc)) {
         for (size_t i = FOUR; i < NAMES; i++) {
             if (names[i].found.f != NULL && !names[i].stays &&
-                is_behind(names[i].found.object, owner)) {
+                fl_is_behind(names[i].found.object, owner)) {
                 memset(names[i].slot, 0, sizeof names[i].found.f);
             }
         }
@@ -242,10 +240,10 @@ const char *fl_first_of(const char *name)
 {
     const struct link_map *m = _r_debug.r_map;
 
-    while (m != own() && find_in(m, name, NULL) == NULL) {
+    while (m != fl_own_object() && find_in(m, name, NULL) == NULL) {
         m = m->l_next;
     }
-    if (m == own()) {
+    if (m == fl_own_object()) {
         return NULL;
     }
     return m->l_name[0] != '\0' ? m->l_name : program_invocation_name;
@@ -269,7 +267,7 @@ void fl_find_libc(struct fl_libc *out)
         {"mlockall", &out->mlockall}, {"munlockall", &out->munlockall},
         {"syscall", &out->syscall},   {"_dl_allocate_tls", &out->allocate_tls},
     };
-    const struct link_map *libc = find(of_libc, NULL).object;
+    const struct link_map *libc = find(fl_of_libc, NULL).object;
 
     for (size_t i = 0; i < sizeof family / sizeof family[0]; i++) {
         void *f = fl_find_next_of(family[i].name);

@@ -14,7 +14,6 @@
  * names must be the first one there. When the program looks a name up in the namespace, which is
  * its way in, the table there is written, and the words that were bound by it. */
 #include "runtime/past.h"
-#include "runtime/elf.h"
 #include "runtime/past_blocks.h"
 #include "runtime/runtime.h"
 
@@ -33,8 +32,6 @@ static const char *const stay[] = {
     "pkey_mprotect", "madvise", "mlock",    "mlock2",         "syscall",
 };
 
-static const char of_libc[] = "gnu_get_libc_version"; /* no other object has it */
-
 static _Atomic bool is_diverted;    /* the program's libc; or it was found that it cannot be */
 static _Atomic bool has_namespaces; /* of dlmopen(3) */
 static _Atomic bool is_given_up;
@@ -51,33 +48,29 @@ static bool is_within_us(const void *f)
     return (uintptr_t)f - (uintptr_t)__ehdr_start < (uintptr_t)(_end - __ehdr_start);
 }
 
-/* Objects that the program was started with stay near the beginning of the loader's list. NULL: we
- * are in another namespace's. */
+/* NULL: we are in another namespace's. */
 static struct link_map *our_map(void)
 {
-    struct link_map *m = _r_debug.r_map;
+    struct link_map *m = fl_own_object();
 
-    while (m != NULL && m->l_ld != _DYNAMIC) {
-        m = m->l_next;
-    }
-    return m;
+    return m->l_ld == _DYNAMIC ? m : NULL;
 }
 
-static bool read_map(struct fl_elf *out, const struct link_map *m)
+static bool read_map(struct fl_object *out, const struct link_map *m)
 {
-    return fl_elf_read(out, m->l_addr, m->l_ld);
+    return fl_object_read(out, m->l_addr, m->l_ld);
 }
 
-static bool read_us(struct fl_elf *out)
+static bool read_us(struct fl_object *out)
 {
-    return fl_elf_read(out, (uintptr_t)__ehdr_start, _DYNAMIC);
+    return fl_object_read(out, (uintptr_t)__ehdr_start, _DYNAMIC);
 }
 
 static bool has(const struct link_map *m, const char *name)
 {
-    struct fl_elf e;
+    struct fl_object e;
 
-    return read_map(&e, m) && fl_elf_find(&e, name) != NULL;
+    return read_map(&e, m) && fl_object_symbol(&e, name, NULL) != NULL;
 }
 
 /* The first of the objects from `m` on that defines `name`; NULL: none. */
@@ -105,12 +98,12 @@ void *fl_past_original(void *f)
 
 /* The pages of the table; len 0: code may lie in them. What comes before it and behind it to the
  * end of its names is for the loader. */
-static struct fl_range table_pages(const struct fl_elf *e)
+static struct fl_range table_pages(const struct fl_object *e)
 {
-    uintptr_t from = fl_align_down((uintptr_t)e->symbols, fl_page.base);
-    uintptr_t to = fl_align_up((uintptr_t)&e->symbols[fl_elf_end(e)], fl_page.base);
-    bool whole = (uintptr_t)e->symbols < (uintptr_t)e->names &&
-                 to <= fl_align_up((uintptr_t)e->names + e->names_len, sizeof(uintptr_t));
+    uintptr_t from = fl_align_down((uintptr_t)e->symbol, fl_page.base);
+    uintptr_t to = fl_align_up((uintptr_t)&e->symbol[fl_object_end(e)], fl_page.base);
+    bool whole = (uintptr_t)e->symbol < (uintptr_t)e->string &&
+                 to <= fl_align_up((uintptr_t)e->string + e->string_len, sizeof(uintptr_t));
 
     return (struct fl_range){from, whole && from >= e->base ? to - from : 0};
 }
@@ -121,51 +114,51 @@ static int protect(struct fl_range r, int prot)
     return fl_libc.mprotect((void *)r.base, r.len, prot);
 }
 
-static bool open_table(const struct fl_elf *e)
+static bool open_table(const struct fl_object *e)
 {
     struct fl_range pages = table_pages(e);
 
     return pages.len != 0 && protect(pages, PROT_READ | PROT_WRITE) == 0;
 }
 
-static void close_table(const struct fl_elf *e)
+static void close_table(const struct fl_object *e)
 {
     (void)protect(table_pages(e), PROT_READ);
 }
 
 void fl_past_hide(const char *from, const char *to)
 {
-    struct fl_elf ours;
+    struct fl_object ours;
 
     if (!read_us(&ours) || !open_table(&ours)) {
         return;
     }
-    for (size_t i = fl_elf_first(&ours); i < fl_elf_end(&ours); i++) {
-        const char *f = fl_elf_at(&ours, ours.symbols[i].st_value);
+    for (size_t i = fl_object_first(&ours); i < fl_object_end(&ours); i++) {
+        const char *f = fl_object_at(&ours, ours.symbol[i].st_value);
         if (f >= from && f < to) {
-            ours.symbols[i].st_value = 0; /* the loader passes over it */
+            ours.symbol[i].st_value = 0; /* the loader passes over it */
         }
     }
     close_table(&ours);
 }
 
 /* NULL: it has no such name, or that is diverted. */
-static void *function_of(const struct fl_elf *libc, const char *name)
+static void *function_of(const struct fl_object *libc, const char *name)
 {
-    const ElfW(Sym) *s = fl_elf_find(libc, name);
-    void *f = s != NULL ? fl_elf_at(libc, s->st_value) : NULL;
+    const ElfW(Sym) *s = fl_object_symbol(libc, name, NULL);
+    void *f = s != NULL ? fl_object_at(libc, s->st_value) : NULL;
 
     return is_within_us(f) ? NULL : f;
 }
 
 /* Every name of that function, such as __libc_free of free. */
-static void divert(const struct fl_elf *libc, struct diversion one)
+static void divert(const struct fl_object *libc, struct diversion one)
 {
-    size_t end = fl_elf_end(libc);
+    size_t end = fl_object_end(libc);
 
-    for (size_t i = fl_elf_first(libc); i < end; i++) {
-        ElfW(Sym) *s = &libc->symbols[i];
-        if (fl_elf_at(libc, s->st_value) == one.was) {
+    for (size_t i = fl_object_first(libc); i < end; i++) {
+        ElfW(Sym) *s = &libc->symbol[i];
+        if (fl_object_at(libc, s->st_value) == one.was) {
             __atomic_store_n(&s->st_value, (uintptr_t)one.to - libc->base, __ATOMIC_RELEASE);
         }
     }
@@ -195,16 +188,17 @@ static bool stays(const char *name)
 
 /* Has no object between us and libc a name that we and libc have? */
 static bool is_clear(const struct link_map *us, const struct link_map *libc_map,
-                     const struct fl_elf *ours, const struct fl_elf *libc)
+                     const struct fl_object *ours, const struct fl_object *libc)
 {
-    struct fl_elf e;
+    struct fl_object e;
     const struct link_map *m = us->l_next;
 
     for (; m != NULL && m != libc_map; m = m->l_next) {
         bool known = read_map(&e, m);
-        for (size_t i = fl_elf_first(ours); known && i < fl_elf_end(ours); i++) {
-            const char *name = fl_elf_name(ours, &ours->symbols[i]);
-            if (fl_elf_find(&e, name) != NULL && fl_elf_find(libc, name) != NULL) {
+        for (size_t i = fl_object_first(ours); known && i < fl_object_end(ours); i++) {
+            const char *name = fl_object_name(ours, &ours->symbol[i]);
+            if (fl_object_symbol(&e, name, NULL) != NULL &&
+                fl_object_symbol(libc, name, NULL) != NULL) {
                 return false;
             }
         }
@@ -212,7 +206,7 @@ static bool is_clear(const struct link_map *us, const struct link_map *libc_map,
     return m != NULL;
 }
 
-static void divert_and_note(const struct fl_elf *libc, struct diversion one)
+static void divert_and_note(const struct fl_object *libc, struct diversion one)
 {
     size_t n = atomic_load_explicit(&diverted_count, memory_order_relaxed);
 
@@ -223,7 +217,7 @@ static void divert_and_note(const struct fl_elf *libc, struct diversion one)
     }
 }
 
-static void divert_block_calls(const struct fl_elf *libc)
+static void divert_block_calls(const struct fl_object *libc)
 {
     for (unsigned i = 0; i < FL_PAST_ALL; i++) {
         void *was = function_of(libc, fl_past_names[i]);
@@ -233,16 +227,16 @@ static void divert_block_calls(const struct fl_elf *libc)
     }
 }
 
-static void divert_others(const struct fl_elf *ours, const struct fl_elf *libc)
+static void divert_others(const struct fl_object *ours, const struct fl_object *libc)
 {
-    size_t end = fl_elf_end(ours);
+    size_t end = fl_object_end(ours);
 
-    for (size_t i = fl_elf_first(ours); i < end; i++) {
-        const ElfW(Sym) *s = &ours->symbols[i];
-        const char *name = fl_elf_name(ours, s);
+    for (size_t i = fl_object_first(ours); i < end; i++) {
+        const ElfW(Sym) *s = &ours->symbol[i];
+        const char *name = fl_object_name(ours, s);
         void *was = stays(name) ? NULL : function_of(libc, name);
         if (was != NULL) {
-            divert_and_note(libc, (struct diversion){fl_elf_at(ours, s->st_value), was});
+            divert_and_note(libc, (struct diversion){fl_object_at(ours, s->st_value), was});
         }
     }
 }
@@ -259,8 +253,8 @@ static const struct link_map *first_of(const struct link_map *m)
  * thread does it. */
 static int divert_program(struct dl_phdr_info *info, size_t size, void *map)
 {
-    const struct link_map *us = map, *libc_map = find_object(first_of(us), of_libc);
-    struct fl_elf ours, libc;
+    const struct link_map *us = map, *libc_map = find_object(first_of(us), fl_of_libc);
+    struct fl_object ours, libc;
 
     (void)info, (void)size;
     if (atomic_load(&is_diverted)) {
@@ -325,14 +319,14 @@ static bool bind(void **word, void *to, struct fl_range kept)
 }
 
 /* What was bound to a function of `calls` before its name was diverted. */
-static bool divert_bound(const struct fl_elf *e, const struct diversion calls[FL_PAST_ALL])
+static bool divert_bound(const struct fl_object *e, const struct diversion calls[FL_PAST_ALL])
 {
-    struct fl_range kept = fl_elf_protected(e);
+    struct fl_range kept = fl_object_protected(e);
     bool done = true;
 
     for (size_t t = 0; t < 2; t++) {
         for (size_t i = 0; i < e->bound[t].count; i++) {
-            void **word = fl_elf_word(e, &e->bound[t].first[i]);
+            void **word = fl_object_word(e, &e->bound[t].first[i]);
             for (size_t k = 0; word != NULL && k < FL_PAST_ALL; k++) {
                 if (calls[k].was != NULL && *word == calls[k].was) {
                     done = bind(word, calls[k].to, kept) && done;
@@ -345,7 +339,7 @@ static bool divert_bound(const struct fl_elf *e, const struct diversion calls[FL
 
 static bool divert_objects(const struct link_map *m, const struct diversion calls[FL_PAST_ALL])
 {
-    struct fl_elf e;
+    struct fl_object e;
     bool done = true;
 
     for (; m != NULL; m = m->l_next) {
@@ -359,9 +353,9 @@ static bool divert_objects(const struct link_map *m, const struct diversion call
 static int divert_namespace(struct dl_phdr_info *info, size_t size, void *arg)
 {
     const struct namespace *in = arg;
-    const struct link_map *first = first_of(in->object), *map = find_object(first, of_libc);
+    const struct link_map *first = first_of(in->object), *map = find_object(first, fl_of_libc);
     struct diversion calls[FL_PAST_ALL];
-    struct fl_elf libc;
+    struct fl_object libc;
 
     (void)info, (void)size;
     if (map == NULL || !read_map(&libc, map) ||
@@ -410,12 +404,12 @@ static void divert_namespace_of(void *handle)
 
 static bool is_our_name(const char *name)
 {
-    static struct fl_elf ours;
+    static struct fl_object ours;
     static _Atomic bool begun, is_read;
-    struct fl_elf own;
+    struct fl_object own;
 
     if (FL_LIKELY(atomic_load_explicit(&is_read, memory_order_acquire))) {
-        return fl_elf_find(&ours, name) != NULL;
+        return fl_object_symbol(&ours, name, NULL) != NULL;
     }
     if (!read_us(&own)) {
         return false;
@@ -424,7 +418,7 @@ static bool is_our_name(const char *name)
         ours = own;
         atomic_store_explicit(&is_read, true, memory_order_release);
     }
-    return fl_elf_find(&own, name) != NULL;
+    return fl_object_symbol(&own, name, NULL) != NULL;
 }
 
 /* Is that the code of an object which comes after us? Those before us find us. */
@@ -432,15 +426,9 @@ static bool is_behind_us(const void *code)
 {
     Dl_info info;
     void *map = NULL;
-    const struct link_map *m = our_map();
 
-    if (m == NULL || dladdr1(code, &info, &map, RTLD_DL_LINKMAP) == 0) {
-        return false;
-    }
-    do {
-        m = m->l_next;
-    } while (m != NULL && m != map);
-    return m != NULL;
+    return our_map() != NULL && dladdr1(code, &info, &map, RTLD_DL_LINKMAP) != 0 &&
+           fl_is_behind(map, our_map());
 }
 
 /* A search of the usual order finds us first, but for one that begins behind us, and one for a

@@ -75,6 +75,14 @@ void fl_host_end_filter(bool begun, bool installed, bool strict);
  * limit.  Threads: any.  Signals: safe. errno stays. */
 void fl_host_note_limit(void);
 
+/* This library among the objects that the program was started with; where it is none of them
+ * (dlmopen(3)): the last one. Is `a` behind `b` in the loader's list? */
+struct link_map *fl_own_object(void);
+bool fl_is_behind(const struct link_map *a, const struct link_map *b);
+
+/* A name that libc alone has. */
+static const char fl_of_libc[] = "gnu_get_libc_version";
+
 /* The next definition of `name` in the preload order, or NULL.  Threads: any.  Signals:
  * safe. */
 void *fl_find_next_of(const char *name);

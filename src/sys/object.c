@@ -5,58 +5,78 @@
  * Calls no function of another object: a request that came from there while boot looks for the next
  * allocator could be served by none. tests/checks/imports keeps that.
  * Sources: the System V ABI, "Dynamic Linking"; the GNU hash table as binutils writes it; "Symbol
- * Versioning" in the Linux Standard Base; glibc 2.36, elf/dl-lookup.c. */
+ * Versioning" in the Linux Standard Base; the ABI's supplements for x86-64 and AArch64; glibc 2.36,
+ * elf/dl-lookup.c. */
 #include "sys/sys.h"
 
-#include <link.h>
 #include <sys/auxv.h>
+
+#if defined(__x86_64__)
+enum { BINDS_CALL = R_X86_64_JUMP_SLOT, BINDS_DATA = R_X86_64_GLOB_DAT, BINDS_WORD = R_X86_64_64 };
+#elif defined(__aarch64__)
+enum {
+    BINDS_CALL = R_AARCH64_JUMP_SLOT,
+    BINDS_DATA = R_AARCH64_GLOB_DAT,
+    BINDS_WORD = R_AARCH64_ABS64
+};
+#else
+#error "relocations that give a word the address of a symbol"
+#endif
 
 enum { HIDDEN = 0x8000, UNVERSIONED = 1 }; /* of an entry of DT_VERSYM */
 
-static const void *at(uintptr_t addr)
+static void *at(uintptr_t addr)
 {
-    return (const void *)addr; /* NOLINT(performance-no-int-to-ptr): addresses from a file */
+    return (void *)addr; /* NOLINT(performance-no-int-to-ptr): addresses from a file */
 }
 
-bool fl_object_read(struct fl_object *out, uintptr_t base, const void *dynamic)
+bool fl_object_read(struct fl_object *out, uintptr_t base, const ElfW(Dyn) * d)
 {
-    const void *symbol = NULL, *string = NULL, *hash = NULL, *chain = NULL, *version = NULL,
-               *defined = NULL;
+    struct fl_object o = {.base = base};
 
-    for (const ElfW(Dyn) *d = dynamic; d != NULL && d->d_tag != DT_NULL; d++) {
+    for (; d != NULL && d->d_tag != DT_NULL; d++) {
         uintptr_t v = d->d_un.d_ptr;
-        const void *p = at(v < base ? base + v : v); /* the linker has added it in most objects */
+        void *p = at(v < base ? base + v : v); /* the linker has added it in most objects */
         switch (d->d_tag) {
         case DT_SYMTAB:
-            symbol = p;
+            o.symbol = p;
             break;
         case DT_STRTAB:
-            string = p;
+            o.string = p;
+            break;
+        case DT_STRSZ:
+            o.string_len = v;
             break;
         case DT_GNU_HASH:
-            hash = p;
+            o.hash = p;
             break;
         case DT_HASH:
-            chain = p;
+            o.chain = p;
             break;
         case DT_VERSYM:
-            version = p;
+            o.version = p;
             break;
         case DT_VERDEF:
-            defined = p;
+            o.defined = p;
+            break;
+        case DT_RELA:
+            o.bound[0].first = p;
+            break;
+        case DT_RELASZ:
+            o.bound[0].count = v / sizeof(ElfW(Rela));
+            break;
+        case DT_JMPREL:
+            o.bound[1].first = p;
+            break;
+        case DT_PLTRELSZ:
+            o.bound[1].count = v / sizeof(ElfW(Rela));
             break;
         default:
             break;
         }
     }
-    out->base = base;
-    out->symbol = symbol;
-    out->string = string;
-    out->hash = hash;
-    out->chain = chain;
-    out->version = version;
-    out->defined = defined;
-    return symbol != NULL && string != NULL && (hash != NULL || chain != NULL);
+    *out = o;
+    return o.symbol != NULL && o.string != NULL && (o.hash != NULL || o.chain != NULL);
 }
 
 static bool same(const char *a, const char *b)
@@ -71,15 +91,12 @@ static bool same(const char *a, const char *b)
 
 static bool is_version(const struct fl_object *o, unsigned index, const char *version)
 {
-    const char *p = o->defined;
-
-    for (const ElfW(Verdef) *d = (const void *)p; d != NULL;) {
-        const ElfW(Verdaux) *name = (const void *)(p + d->vd_aux);
+    for (const ElfW(Verdef) *d = o->defined; d != NULL;) {
+        const ElfW(Verdaux) *name = (const void *)((const char *)d + d->vd_aux);
         if ((d->vd_ndx & ~HIDDEN) == index) {
             return same(o->string + name->vda_name, version);
         }
-        p += d->vd_next;
-        d = d->vd_next != 0 ? (const void *)p : NULL;
+        d = d->vd_next != 0 ? (const void *)((const char *)d + d->vd_next) : NULL;
     }
     return false;
 }
@@ -87,13 +104,13 @@ static bool is_version(const struct fl_object *o, unsigned index, const char *ve
 /* 2: it is the one; 1: it is where none is better; 0: it is not. */
 static int match(const struct fl_object *o, uint32_t i, const char *name, const char *version)
 {
-    const ElfW(Sym) *s = (const ElfW(Sym) *)o->symbol + i;
+    const ElfW(Sym) *s = &o->symbol[i];
     unsigned type = ELF64_ST_TYPE(s->st_info);
     bool is_known =
         type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE || type == STT_OBJECT;
 
     if (s->st_shndx == SHN_UNDEF || s->st_value == 0 || !is_known ||
-        ELF64_ST_BIND(s->st_info) == STB_LOCAL || !same(o->string + s->st_name, name)) {
+        ELF64_ST_BIND(s->st_info) == STB_LOCAL || !same(fl_object_name(o, s), name)) {
         return 0;
     }
     if (o->version == NULL) {
@@ -119,25 +136,36 @@ static uint32_t better(const struct fl_object *o, uint32_t i, uint32_t best, int
     return i;
 }
 
+/* DT_GNU_HASH: the numbers of buckets, of the first symbol, of the filter's words and of a shift,
+ * then the filter, the buckets, and a word for each symbol. */
+static const uint32_t *buckets_of(const struct fl_object *o)
+{
+    return o->hash + 4 + o->hash[2] * sizeof(ElfW(Addr)) / sizeof(uint32_t);
+}
+
+/* Of symbol `i`: its hash without the last bit, which says that its bucket ends. */
+static uint32_t link_of(const struct fl_object *o, size_t i)
+{
+    return (buckets_of(o) + o->hash[0])[i - o->hash[1]];
+}
+
 static uint32_t find_by_gnu_hash(const struct fl_object *o, const char *name, const char *version)
 {
-    enum { WORD_BITS = 64 };
-    uint32_t buckets = o->hash[0], first = o->hash[1], words = o->hash[2], shift = o->hash[3];
-    const uint64_t *filter = (const void *)(o->hash + 4);
-    const uint32_t *bucket = (const void *)(filter + words), *of = bucket + buckets;
+    enum { WORD_BITS = 8 * sizeof(ElfW(Addr)) };
+    const ElfW(Addr) *filter = (const void *)(o->hash + 4);
     uint32_t h = 5381, best = 0;
     int rank = 0;
 
     for (const char *c = name; *c != '\0'; c++) {
         h = h * 33 + (unsigned char)*c;
     }
-    uint64_t word = filter[h / WORD_BITS % words];
-    if ((word >> h % WORD_BITS & word >> (h >> shift) % WORD_BITS & 1) == 0) {
+    ElfW(Addr) word = filter[h / WORD_BITS % o->hash[2]];
+    if ((word >> h % WORD_BITS & word >> (h >> o->hash[3]) % WORD_BITS & 1) == 0) {
         return 0;
     }
-    uint32_t i = bucket[h % buckets];
-    for (bool more = i >= first; more; i++) {
-        uint32_t is = of[i - first];
+    uint32_t i = buckets_of(o)[h % o->hash[0]];
+    for (bool more = i >= o->hash[1]; more; i++) {
+        uint32_t is = link_of(o, i);
         if ((is | 1) == (h | 1)) {
             best = better(o, i, best, &rank, name, version);
         }
@@ -162,7 +190,7 @@ static uint32_t find_by_hash(const struct fl_object *o, const char *name, const 
 }
 
 /* What an indirect function decides for this processor. */
-static void *decided(uintptr_t function)
+static void *decided(const void *function)
 {
 #if defined(__aarch64__)
     static const uint64_t has_more = (uint64_t)1 << 62; /* _IFUNC_ARG_HWCAP */
@@ -170,26 +198,93 @@ static void *decided(uintptr_t function)
                              fl_sys_auxval(AT_HWCAP2)};
     void *(*decide)(uint64_t, const uint64_t *);
 
-    *(const void **)(void *)&decide = at(function);
+    *(const void **)(void *)&decide = function;
     return decide(more[1] | has_more, more);
 #else
     void *(*decide)(void);
 
-    *(const void **)(void *)&decide = at(function);
+    *(const void **)(void *)&decide = function;
     return decide();
 #endif
 }
 
-void *fl_object_find(const struct fl_object *o, const char *name, const char *version)
+ElfW(Sym) * fl_object_symbol(const struct fl_object *o, const char *name, const char *version)
 {
     uint32_t i =
         o->hash != NULL ? find_by_gnu_hash(o, name, version) : find_by_hash(o, name, version);
-    const ElfW(Sym) *s = (const ElfW(Sym) *)o->symbol + i;
 
-    if (i == 0) {
+    return i != 0 ? &o->symbol[i] : NULL;
+}
+
+void *fl_object_find(const struct fl_object *o, const char *name, const char *version)
+{
+    const ElfW(Sym) *s = fl_object_symbol(o, name, version);
+
+    if (s == NULL) {
         return NULL;
     }
-    uintptr_t function = o->base + s->st_value;
-    return ELF64_ST_TYPE(s->st_info) == STT_GNU_IFUNC ? decided(function)
-                                                      : (void *)function; /* NOLINT */
+    void *f = fl_object_at(o, s->st_value);
+    return ELF64_ST_TYPE(s->st_info) == STT_GNU_IFUNC ? decided(f) : f;
+}
+
+size_t fl_object_first(const struct fl_object *o)
+{
+    return o->hash != NULL ? o->hash[1] : 1;
+}
+
+size_t fl_object_end(const struct fl_object *o)
+{
+    size_t last = 0;
+
+    if (o->hash == NULL) {
+        return o->chain[1];
+    }
+    for (size_t b = 0; b < o->hash[0]; b++) {
+        last = fl_max(last, buckets_of(o)[b]);
+    }
+    if (last == 0) {
+        return fl_object_first(o);
+    }
+    while ((link_of(o, last) & 1) == 0) {
+        last++;
+    }
+    return last + 1;
+}
+
+/* The segment of that type, with these flags, that `value` is in, or any; objects are mapped from
+ * their header on. NULL: none. */
+static const ElfW(Phdr) *
+    segment(const struct fl_object *o, uint32_t type, uint32_t flags, const uintptr_t *value)
+{
+    const ElfW(Ehdr) *file = fl_object_at(o, 0);
+    const ElfW(Phdr) *p = fl_object_at(o, file->e_phoff), *end = p + file->e_phnum;
+
+    for (; p < end; p++) {
+        if (p->p_type == type && (p->p_flags & flags) == flags &&
+            (value == NULL || *value - p->p_vaddr < p->p_memsz)) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+void **fl_object_word(const struct fl_object *o, const ElfW(Rela) * r)
+{
+    uint32_t type = (uint32_t)ELF64_R_TYPE(r->r_info);
+    bool binds = type == BINDS_CALL || type == BINDS_DATA || type == BINDS_WORD;
+
+    return binds && segment(o, PT_LOAD, PF_W, &r->r_offset) != NULL ? fl_object_at(o, r->r_offset)
+                                                                    : NULL;
+}
+
+struct fl_range fl_object_protected(const struct fl_object *o)
+{
+    const ElfW(Phdr) *p = segment(o, PT_GNU_RELRO, 0, NULL);
+
+    if (p == NULL) {
+        return (struct fl_range){0, 0};
+    }
+    uintptr_t from = fl_align_down(o->base + p->p_vaddr, fl_page.base);
+    uintptr_t to = fl_align_down(o->base + p->p_vaddr + p->p_memsz, fl_page.base);
+    return (struct fl_range){from, to - from};
 }

@@ -17,7 +17,7 @@ struct scan_arg {
 };
 #define FL_PAGEMAP_SCAN _IOWR('f', 16, struct scan_arg)
 enum { IS_PRESENT = 1 << 3, IS_SWAPPED = 1 << 4, IS_ZERO = 1 << 5, IS_HUGE = 1 << 6 };
-enum { PARTS = 16 }; /* that one look finds */
+enum { PARTS = 4 }; /* that one look finds for a program's thread, which may have little stack */
 static const uint64_t present_bit = (uint64_t)1 << 63, swapped_bit = (uint64_t)1 << 62,
                       own_bit = (uint64_t)1 << 56;
 
@@ -113,10 +113,9 @@ int fl_linux_survey(struct fl_range r, size_t *out_present, size_t *out_own)
 
 /* What holds pages of any of these `kinds` that are `all` of those too, lowest first. What was read
  * alone is the kernel's page of zeros, and is left out. -ENOTTY before Linux 6.7. */
-static int scan_held(int fd, struct fl_range r, uint64_t kinds, uint64_t all, struct fl_range out[],
-                     unsigned most)
+static int scan_held(int fd, struct fl_range r, uint64_t kinds, uint64_t all,
+                     struct scan_region found[], unsigned most)
 {
-    struct scan_region found[PARTS];
     struct scan_arg arg = {
         .size = sizeof arg,
         .start = r.base,
@@ -128,7 +127,15 @@ static int scan_held(int fd, struct fl_range r, uint64_t kinds, uint64_t all, st
         .category_anyof_mask = kinds,
         .return_mask = kinds,
     };
-    int n = scan(fd, &arg);
+
+    return scan(fd, &arg);
+}
+
+static int find_held(int fd, struct fl_range r, uint64_t kinds, uint64_t all, struct fl_range out[],
+                     unsigned most)
+{
+    struct scan_region found[PARTS];
+    int n = scan_held(fd, r, kinds, all, found, most < PARTS ? most : PARTS);
 
     for (int i = 0; i < n; i++) {
         out[i] = (struct fl_range){found[i].start, found[i].end - found[i].start};
@@ -194,7 +201,7 @@ int fl_linux_touched(struct fl_range r, struct fl_range out[], unsigned most)
     }
     most = most < PARTS ? most : PARTS;
     /* mincore(2) will not do: it calls a page absent that is swapped out. */
-    int n = scan_held(fd, r, IS_PRESENT | IS_SWAPPED, 0, out, most);
+    int n = find_held(fd, r, IS_PRESENT | IS_SWAPPED, 0, out, most);
     if (n == -ENOTTY || n == -EINVAL) {
         n = read_touched(fd, r, out, most);
     }
@@ -209,7 +216,7 @@ int fl_linux_huge(struct fl_range r, struct fl_range out[], unsigned most)
     if (fd < 0) {
         return fd;
     }
-    int n = scan_held(fd, r, IS_PRESENT, IS_HUGE, out, most < PARTS ? most : PARTS);
+    int n = find_held(fd, r, IS_PRESENT, IS_HUGE, out, most);
     (void)fl_call(SYS_close, fd);
     return n;
 }
@@ -217,15 +224,16 @@ int fl_linux_huge(struct fl_range r, struct fl_range out[], unsigned most)
 /* As scan_held. */
 static int scan_present(int fd, struct fl_range r, size_t *out_bytes)
 {
-    struct fl_range part[PARTS] = {0};
-    int n = PARTS;
+    enum { AT_ONCE = 16 };
+    struct scan_region found[AT_ONCE] = {0};
+    int n = AT_ONCE;
 
-    while (n == PARTS && r.len != 0) {
+    while (n == AT_ONCE && r.len != 0) {
         uintptr_t end = fl_range_end(r);
-        n = scan_held(fd, r, IS_PRESENT, 0, part, PARTS);
+        n = scan_held(fd, r, IS_PRESENT, 0, found, AT_ONCE);
         for (int i = 0; i < n; i++) {
-            *out_bytes += part[i].len;
-            r.base = fl_range_end(part[i]);
+            *out_bytes += found[i].end - found[i].start;
+            r.base = found[i].end;
         }
         r.len = end - r.base;
     }
