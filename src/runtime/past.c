@@ -287,7 +287,7 @@ void fl_past_deep(void)
         return;
     }
     int saved = errno;
-    fl_boot();
+    fl_boot_for_call();
     struct link_map *us = our_map();
     if (us != NULL && is_wanted()) {
         (void)dl_iterate_phdr(divert_program, us);
@@ -384,7 +384,7 @@ static int divert_namespace(struct dl_phdr_info *info, size_t size, void *arg)
 
 void fl_past_namespace(void)
 {
-    fl_boot();
+    fl_boot_for_call();
     atomic_store_explicit(&has_namespaces, true, memory_order_relaxed);
 }
 

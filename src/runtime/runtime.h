@@ -33,7 +33,7 @@ void fl_load(void);
 /* Both steps. Nothing waits for the second: it may not be done on return. errno stays.  Threads:
  * any.  Signals: safe, as far as the C library's keys are. */
 void fl_boot(void);
-/* The same for a public call, which wants all there: waits for another thread's second step.
+/* The same for what wants all there, as a public call: waits for another thread's second step.
  * Signals: as fl_boot. */
 void fl_boot_for_call(void);
 /* As fl_boot, but not in a process that has confined itself. */
