@@ -89,7 +89,7 @@ static int read_survey(int fd, struct fl_range r, size_t *out_present, size_t *o
             return -EIO;
         }
         for (size_t i = 0; i < n; i++) {
-            bool present = (entry[i] & present_bit) != 0;
+            bool present = (entry[i] & present_bit) != 0; /* NOLINT: the kernel wrote it */
             *out_present += present ? fl_page.base : 0;
             *out_own += present && (entry[i] & own_bit) != 0 ? fl_page.base : 0;
         }
@@ -134,7 +134,7 @@ static int scan_held(int fd, struct fl_range r, uint64_t kinds, uint64_t all,
 static int find_held(int fd, struct fl_range r, uint64_t kinds, uint64_t all, struct fl_range out[],
                      unsigned most)
 {
-    struct scan_region found[PARTS];
+    struct scan_region found[PARTS] = {0};
     int n = scan_held(fd, r, kinds, all, found, most < PARTS ? most : PARTS);
 
     for (int i = 0; i < n; i++) {

@@ -17,7 +17,7 @@ void fl_gpu_mirror_defaults(struct fl_gpu_mirror_options *o)
     *o =
         (struct fl_gpu_mirror_options){.size = sizeof *o,
                                        .inputs = FL_MIRROR_SLOTS,
-                                       .coalesce_gap = 128 * FL_KIB,
+                                       .coalesce_gap = (size_t)128 * FL_KIB,
                                        .numa_node = -1,
                                        .fork = (enum fl_gpu_fork)fl_gpu_option(FL_OPTION_gpu_fork)};
 }
