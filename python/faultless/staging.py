@@ -135,6 +135,8 @@ class _Slot:
         return not self._is_out and len(self._held) == 0
 
     def begin(self) -> None:
+        if self.is_open and self.used != 0:  # never sent; the program may have copies under way
+            torch.cuda.synchronize(self._device)
         self._mirror.begin()
         self.is_open, self.used, self._ranges = True, 0, []
 
@@ -238,7 +240,7 @@ class Stager:
     def __init__(self, device: Any = None, slots: int = 2, size: int = 0, stream: Any = None) -> None:
         if slots < 2:
             raise ValueError("a Stager has at least two slots")
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = torch.device(device if device is not None else "cuda" if torch.cuda.is_available() else "cpu")
         self.stream: Any = None  # None: the plain way
         self._slots: List[Optional[_Slot]] = [None] * slots
         self._turn = 0
@@ -343,13 +345,15 @@ class Stager:
     def _home(self, tensors: List[Any]) -> Optional[_Slot]:
         """The slot that the batch is in, or goes into: there is room. None: the plain way."""
         slot = next((s for s in self._slots if s is not None and any(map(s.has, tensors))), None)
-        if slot is not None:
-            self._turn = self._slots.index(slot)
-        elif self._open is not None and self._open.used == 0:
+        if slot is None and self._open is not None and self._open.used == 0:
             slot = self._open
-        else:
+        elif slot is None:
             self.begin()
             slot = self._open
+            if self.stream is None:
+                return None  # there was no memory for a slot
+        if slot is not None:
+            self._turn = self._slots.index(slot)
         self._open = None if self._open is slot else self._open
         if slot is None and None not in self._slots:
             self._warn(f"the program holds {len(self._slots)} batches, and there are no more slots")

@@ -178,8 +178,8 @@ static struct fl_extent *from_plan(size_t len, size_t align)
     }
     struct fl_extent *e = fl_plan_take(len, align);
     call_for_plan();
-    if (FL_LIKELY(!fl_region_is_closed(fl_route.region))) { /* a step whose requests are planned */
-        fl_region_age_alone(fl_route.region);               /* comes here once */
+    if (e != NULL && !fl_region_is_closed(fl_route.region)) { /* others age with what serves them */
+        fl_region_age_alone(fl_route.region);
     }
     return e;
 }

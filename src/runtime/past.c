@@ -197,7 +197,7 @@ static bool is_clear(const struct link_map *us, const struct link_map *libc_map,
         bool known = read_map(&e, m);
         for (size_t i = fl_object_first(ours); known && i < fl_object_end(ours); i++) {
             const char *name = fl_object_name(ours, &ours->symbol[i]);
-            if (fl_object_symbol(&e, name, NULL) != NULL &&
+            if (fl_object_symbol(&e, name, fl_object_any) != NULL &&
                 fl_object_symbol(libc, name, NULL) != NULL) {
                 return false;
             }
@@ -287,7 +287,10 @@ void fl_past_deep(void)
         return;
     }
     int saved = errno;
-    fl_boot_for_call();
+    if (!fl_boot_for_call()) { /* what is loaded now gets libc's free */
+        give_up("another thread is amid the start, and an object is loaded with RTLD_DEEPBIND: "
+                "large requests are the next allocator's");
+    }
     struct link_map *us = our_map();
     if (us != NULL && is_wanted()) {
         (void)dl_iterate_phdr(divert_program, us);
@@ -384,7 +387,7 @@ static int divert_namespace(struct dl_phdr_info *info, size_t size, void *arg)
 
 void fl_past_namespace(void)
 {
-    fl_boot_for_call();
+    (void)fl_boot_for_call();
     atomic_store_explicit(&has_namespaces, true, memory_order_relaxed);
 }
 

@@ -53,7 +53,7 @@ int fl_read_residency(struct fl_residency_values *out)
 
 int fl_step_new(struct fl_step_context **out)
 {
-    fl_boot_for_call();
+    (void)fl_boot_for_call();
     return fl_plan_context_new(out);
 }
 
@@ -64,7 +64,7 @@ int fl_step_free(struct fl_step_context *ctx)
 
 int fl_step_begin(struct fl_step_context *ctx)
 {
-    fl_boot_for_call();
+    (void)fl_boot_for_call();
     fl_gpu_step();
     return fl_plan_begin(ctx);
 }
@@ -76,7 +76,7 @@ int fl_step_end(struct fl_step_context *ctx)
 
 int fl_heap_create(const struct fl_heap_options *o, struct fl_heap **out)
 {
-    fl_boot_for_call();
+    (void)fl_boot_for_call();
     return fl_heap_make(o, out);
 }
 
@@ -103,7 +103,7 @@ int fl_stats_read(struct fl_stats *out)
     if (out == NULL || out->size < 2 * sizeof(uint64_t)) {
         return -EINVAL;
     }
-    fl_boot_for_call();
+    (void)fl_boot_for_call();
     if (fl_is_started()) {
         fl_region_prove(&fl_runtime.region); /* `rung` is to say how pages move */
     }
@@ -122,7 +122,7 @@ int fl_residency_read(struct fl_residency *out)
     if (out == NULL || out->size < 2 * sizeof(uint64_t)) {
         return -EINVAL;
     }
-    fl_boot_for_call();
+    (void)fl_boot_for_call();
     int rc = fl_read_residency(&values);
     if (rc == 0) {
         hand_out(&out->live_bytes, out->size, &values, sizeof values);

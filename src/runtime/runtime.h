@@ -33,9 +33,9 @@ void fl_load(void);
 /* Both steps. Nothing waits for the second: it may not be done on return. errno stays.  Threads:
  * any.  Signals: safe, as far as the C library's keys are. */
 void fl_boot(void);
-/* The same for what wants all there, as a public call: waits for another thread's second step.
- * Signals: as fl_boot. */
-void fl_boot_for_call(void);
+/* The same for what wants all there, as a public call: waits for another thread's second step, and
+ * for forks that keep it off, 0.1 s at most. False: that was not enough. */
+bool fl_boot_for_call(void);
 /* As fl_boot, but not in a process that has confined itself. */
 void fl_boot_for_request(void);
 /* Is all there? */

@@ -321,31 +321,47 @@ void fl_boot(void)
 
     fl_load();
     if (atomic_load(&fl_route.booted) != loaded ||
-        (!fl_sys_is_confined() && fl_home_is_borrowed()) ||
-        !atomic_compare_exchange_strong(&fl_route.booted, &loaded, FL_BOOT_STARTING)) {
+        (!fl_sys_is_confined() && fl_home_is_borrowed())) {
+        return;
+    }
+    starting = true; /* before the word says so: a handler must not wait for its own thread */
+    if (!atomic_compare_exchange_strong(&fl_route.booted, &loaded, FL_BOOT_STARTING)) {
+        starting = false;
         return;
     }
     if (fl_fork_is_near()) { /* after the word is taken: either sees the other */
         atomic_store(&fl_route.booted, FL_BOOT_LOADED);
+        starting = false;
         return;
     }
     int saved = errno;
-    starting = true;
     start_once();
     atomic_store(&fl_route.booted, FL_BOOT_DONE);
     starting = false;
     errno = saved;
 }
 
-void fl_boot_for_call(void)
+/* Will another thread start, or let this one start, soon? */
+static bool is_worth_a_wait(void)
 {
-    enum { TRIES = 100000 }; /* the thread that starts may wait for a lock that this one holds */
+    return !fl_is_started() && !starting && atomic_load(&fl_route.booted) >= FL_BOOT_LOADED &&
+           !fl_sys_is_confined() && fl_route.threshold != SIZE_MAX && !fl_home_is_borrowed();
+}
 
+bool fl_boot_for_call(void)
+{
     fl_boot();
-    for (int i = 0; i < TRIES && !starting && atomic_load(&fl_route.booted) == FL_BOOT_STARTING;
-         i++) {
-        (void)fl_call(SYS_sched_yield);
+    if (FL_LIKELY(!is_worth_a_wait())) {
+        return true;
     }
+    uint64_t until_ns = fl_lock_amid_until(); /* that thread may want a lock that this one has */
+    bool waits = true;
+    while (waits && fl_sys.now_ns() < until_ns) {
+        (void)fl_call(SYS_sched_yield);
+        fl_boot();
+        waits = is_worth_a_wait();
+    }
+    return !waits;
 }
 
 void fl_boot_for_request(void)

@@ -101,6 +101,8 @@ static bool is_version(const struct fl_object *o, unsigned index, const char *ve
     return false;
 }
 
+const char fl_object_any[] = "";
+
 /* 2: it is the one; 1: it is where none is better; 0: it is not. */
 static int match(const struct fl_object *o, uint32_t i, const char *name, const char *version)
 {
@@ -120,7 +122,7 @@ static int match(const struct fl_object *o, uint32_t i, const char *name, const 
     if (version != NULL && index > UNVERSIONED && is_version(o, index, version)) {
         return 2;
     }
-    return (v & HIDDEN) == 0 && index != 0 ? 1 : 0;
+    return index != 0 && ((v & HIDDEN) == 0 || version == fl_object_any) ? 1 : 0;
 }
 
 /* The better of two candidates, 0 is none; `*rank` is that of `best`. */
@@ -179,6 +181,9 @@ static uint32_t find_by_hash(const struct fl_object *o, const char *name, const 
     uint32_t buckets = o->chain[0], h = 0, best = 0;
     int rank = 0;
 
+    if (buckets == 0) {
+        return 0;
+    }
     for (const char *c = name; *c != '\0'; c++) {
         h = (h << 4) + (unsigned char)*c;
         h = (h ^ (h >> 24 & 0xf0)) & 0x0fffffff;

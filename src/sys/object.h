@@ -25,7 +25,9 @@ struct fl_object {
 /* False: it has no symbols. Calls nothing. */
 bool fl_object_read(struct fl_object *out, uintptr_t base, const ElfW(Dyn) * dynamic);
 /* The object's definition of `name`: with that version, or by default, which is what a program gets
- * that asks for none (`version` NULL). NULL: it has none. Calls nothing. */
+ * that asks for none (`version` NULL); fl_object_any: or with whatever version. NULL: it has none.
+ * Calls nothing. */
+extern FL_HIDDEN const char fl_object_any[];
 ElfW(Sym) * fl_object_symbol(const struct fl_object *o, const char *name, const char *version);
 /* Where that lies. Calls nothing, but for what decides on an indirect function. */
 void *fl_object_find(const struct fl_object *o, const char *name, const char *version);

@@ -79,8 +79,9 @@ static void signals_that_a_wrapper_blocks_for_a_while_stay_blocked_on_our_thread
 
     wrapper = FL_VICTIM_DIR "/victim_masker.so";
     if (has_worker()) {
-        run(FL_ARGV("victim_worker", "gives_back"), FL_ENV("VICTIM_SHORT=1"));
-        run(FL_ARGV("victim_worker", "gives_back"), FL_ENV("FAULTLESS_DISABLE=move,uffd"));
+        run(FL_ARGV("victim_worker", "gives_back"), FL_ENV("FAULTLESS_DECAY_MS=40"));
+        run(FL_ARGV("victim_worker", "gives_back"),
+            FL_ENV("FAULTLESS_DECAY_MS=40", "FAULTLESS_DISABLE=move,uffd"));
     }
     run(FL_ARGV("victim_fork", "nested"), FL_ENV("VICTIM_SHORT=1"));
     wrapper = usual;

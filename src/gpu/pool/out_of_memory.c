@@ -70,16 +70,24 @@ struct fallback {
     struct fl_gpu_pool *p;
     struct fl_pool_stream *s;
     size_t len, requested;
-    bool slab;
+    bool slab; /* its memory comes from slabs; */
+    bool any;  /* or, better than none, from wherever there is some */
     struct fl_pool_block *got;
 };
+
+static struct fl_pool_block *find(const struct fallback *c)
+{
+    struct fl_pool_block *b = fl_block_take(c->p, c->s, c->len, c->slab);
+
+    return b != NULL || !c->any ? b : fl_block_take(c->p, c->s, c->len, !c->slab);
+}
 
 /* Lock: held. */
 static bool take(struct fallback *c)
 {
-    c->got = fl_block_take(c->p, c->s, c->len, c->slab);
+    c->got = find(c);
     if (c->got == NULL && fl_block_join(c->p, c->s)) {
-        c->got = fl_block_take(c->p, c->s, c->len, c->slab);
+        c->got = find(c);
     }
     if (c->got != NULL) {
         fl_block_used(c->p, c->got, c->requested);
@@ -172,7 +180,7 @@ static int out_of_memory(struct fallback *c)
     if (fl_pool_is_shut(c->p)) {
         return fl_gpu_fail(-ESHUTDOWN, "the driver or the pool's context has gone");
     }
-    c->slab = false; /* a part of a larger chunk is better than nothing */
+    c->any = true;
     if (collect(c) || ask(c) || wait_for_others(c) || trim(c)) {
         return 0;
     }
@@ -185,6 +193,13 @@ static int captured(struct fallback *c)
 {
     int rc = grow(c, false);
 
+    if (rc == -ENOMEM) {
+        c->any = true;
+        fl_lock_acquire(&c->p->lock);
+        rc = take(c) ? 0 : -ENOMEM;
+        fl_lock_release(&c->p->lock);
+    }
+    rc = rc == -ENOMEM ? grow(c, true) : rc;
     return rc != -ENOMEM ? rc
                          : fl_gpu_fail(-EINPROGRESS, "the stream is captured, and there is no more "
                                                      "memory but by waiting for others");
@@ -210,7 +225,7 @@ static int search(struct fallback *c)
 int fl_fallback_alloc(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, size_t requested,
                       struct fl_pool_block **out)
 {
-    struct fallback c = {p, s, len, requested, fl_set_is_small(p, len), NULL};
+    struct fallback c = {p, s, len, requested, fl_set_is_small(p, len), false, NULL};
     struct fl_gpu_guard g;
     int rc = fl_pool_enter(p, &g);
 
