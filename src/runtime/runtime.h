@@ -30,8 +30,8 @@ extern struct fl_runtime fl_runtime;
 /* Boot's first step, once, in the first thread that comes; others wait. Returns at once when this
  * thread is in the midst of it. Context: early. */
 void fl_load(void);
-/* Both steps. Nothing waits for the second: it may not be done on return. errno stays.  Threads:
- * any.  Signals: safe, as far as the C library's keys are. */
+/* Both steps. Does not wait for another thread's second: it may not be done on return. errno stays.
+ * Threads: any.  Signals: safe, as far as the C library's keys are. */
 void fl_boot(void);
 /* The same for what wants all there, as a public call: waits for another thread's second step, and
  * for forks that keep it off, 0.1 s at most. False: that was not enough. */

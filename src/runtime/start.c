@@ -3,9 +3,10 @@
  * found, and a process that makes no large one has none of this.
  *
  * Meanwhile requests of other threads, of handlers that come between, and of this thread by way of
- * others' functions go to the next allocator: nothing waits for the start, and what it allocates
- * itself is served. It does not begin in a child of vfork(2), which has the parent's memory, nor
- * while another thread forks, nor where a filter has come that kills.
+ * others' functions go to the next allocator, and what the start allocates itself is served. No
+ * request waits for it; public calls and dlopen do, see fl_boot_for_call. It does not begin in a
+ * child of vfork(2), which has the parent's memory, nor while another thread forks, nor where a
+ * filter has come that kills.
  *
  * What the start reads is right whenever it is read (page sizes, limits, memory, the nodes and the
  * cpuset), or was read at load, for it may be wrong by now: the environment, the policy and the

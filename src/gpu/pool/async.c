@@ -74,9 +74,8 @@ int fl_async_rebook(struct fl_gpu_pool *p)
 {
     uint64_t held = 0;
 
-    return fl_cuda.cuMemPoolGetAttribute != NULL &&
-                   fl_cuda.cuMemPoolGetAttribute(p->async, FL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
-                                                 &held) == FL_CUDA_SUCCESS
+    return fl_cuda.cuMemPoolGetAttribute(p->async, FL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+                                         &held) == FL_CUDA_SUCCESS
                ? book(p, (size_t)held, true)
                : 0;
 }

@@ -63,10 +63,7 @@ static int start(struct fl_gpu_pool *p)
     if (rc != 0) {
         return rc;
     }
-    if (fl_cuda.cuStreamGetId == NULL) {
-        rc = fl_gpu_fail(-ENOTSUP, "the driver gives streams no numbers: CUDA 12.0 is the least");
-    }
-    rc = rc == 0 ? fl_strategy_start(p) : rc;
+    rc = fl_strategy_start(p);
     if (rc == 0 && p->o.strategy == FL_GPU_DRIVER) {
         rc = fl_async_start(p);
     }
