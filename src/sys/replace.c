@@ -133,7 +133,7 @@ static int replace_by_named(struct replacement *r)
 int fl_linux_replace_file(const char *path, const void *data, size_t len)
 {
     struct replacement r = {.path = path, .data = data, .len = len};
-    struct stat old;
+    struct stat old = {0};
     bool can;
 
     if (fl_sys_is_confined()) {

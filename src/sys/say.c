@@ -35,7 +35,7 @@ void fl_say(const char *text)
 
 void fl_say_keep(void)
 {
-    struct stat file;
+    struct stat file = {0};
 
     if (fl_call(SYS_fstat, STDERR_FILENO, &file) == 0) {
         kept.fd = (int)fl_call(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, KEPT_FROM);
@@ -47,7 +47,7 @@ void fl_say_keep(void)
 /* The program may have closed it with all others, and have a file of its own there. */
 static bool is_kept(void)
 {
-    struct stat file;
+    struct stat file = {0};
 
     return kept.fd >= 0 && !fl_sys_is_confined() && fl_call(SYS_fstat, kept.fd, &file) == 0 &&
            file.st_dev == kept.device && file.st_ino == kept.inode;

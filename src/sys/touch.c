@@ -62,7 +62,7 @@ int fl_linux_touch_arm(int fd, struct fl_range r, bool on)
 
 int fl_linux_touch_read(int fd, uintptr_t *out_addr, int *out_tid)
 {
-    struct uffd_msg m;
+    struct uffd_msg m = {0};
 
     for (;;) {
         long n = fl_call(SYS_read, fd, &m, sizeof m);

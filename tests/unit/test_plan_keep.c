@@ -301,7 +301,9 @@ static void what_the_worker_writes_is_not_cut_short(void **state)
             (void)sched_yield();
         }
         fl_keep_save(true);
-        _exit(atomic_load(&written) ? 0 : 1);
+        bool whole = atomic_load(&written);
+        assert_int_equal(pthread_join(worker, NULL), 0);
+        _exit(whole ? 0 : 1);
     }
     assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
     assert_int_equal(status, 0);

@@ -92,9 +92,8 @@ void fl_async_freed(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 
 int fl_async_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
 {
-    size_t was = p->booked;
-
     fl_lock_acquire(&p->lock);
+    size_t was = p->booked;
     int rc = fl_stream_drain(p);
     fl_lock_release(&p->lock);
     if (rc == 0) {
@@ -102,7 +101,9 @@ int fl_async_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
     }
     if (rc == 0) {
         (void)fl_async_rebook(p);
+        fl_lock_acquire(&p->lock);
         *out_released = was - fl_min(was, p->booked);
+        fl_lock_release(&p->lock);
     }
     return rc;
 }
