@@ -73,10 +73,21 @@ static bool resize_in_place(struct fl_extent *e, size_t len)
     return done;
 }
 
+/* A step's block that is elsewhere now: both are there for a moment. */
+static FL_APART void tell_plan(uint32_t life, uint32_t watcher, size_t had, struct fl_extent *moved)
+{
+    fl_plan_count(1);
+    fl_tell_plan(moved, FL_REQUEST_MALLOC, fl_page.base);
+    if (life != 0) {
+        fl_plan_saw_free(&(struct fl_extent){.life = life, .watcher = watcher, .len = had});
+    }
+}
+
 /* Elsewhere, its pages moved; NULL: not possible, or not worth it. */
 static void *move_pages(struct fl_extent *e, size_t len)
 {
-    struct fl_extent was = {.life = e->life, .watcher = e->watcher, .len = e->len};
+    uint32_t life = e->life, watcher = e->watcher;
+    size_t had = e->len;
 
     if (e->content == FL_CONTENT_INNER || fl_region_is_closed(fl_route.region)) {
         return NULL;
@@ -84,14 +95,10 @@ static void *move_pages(struct fl_extent *e, size_t len)
     e->life = 0;
     struct fl_extent *moved = fl_region_move(fl_route.region, e, len);
     if (moved == NULL) {
-        e->life = was.life;
+        e->life = life;
         return NULL;
     }
-    fl_plan_count(1);
-    fl_tell_plan(moved, FL_REQUEST_MALLOC, fl_page.base);
-    if (was.life != 0) { /* after the other's birth: both are there for a moment */
-        fl_plan_saw_free(&was);
-    }
+    tell_plan(life, watcher, had, moved);
     return fl_block(moved);
 }
 

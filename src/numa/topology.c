@@ -66,7 +66,8 @@ static uint64_t read_set(const struct fl_topology *t, const char *root, const ch
                : 0;
 }
 
-static void read_online(struct fl_topology *t, const char *root, struct fl_numa_scratch *s)
+/* Apart: a set of nodes is large. */
+static FL_APART void read_online(struct fl_topology *t, const char *root, struct fl_numa_scratch *s)
 {
     struct fl_node_ids ids;
 

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-enum { PARTS = 4 }; /* pieces that one look at the pagemap tells of; a stack may be short */
-
 bool fl_clear_may_look(void)
 {
     return fl_thread != FL_THREAD_GUEST;
@@ -13,19 +11,19 @@ bool fl_clear_may_look(void)
 
 /* As fl_sys.touched. No child of fork gets the descriptor: a thread with a table of its own needs
  * no lock for that, so no other thread waits while it is held up there. */
-static int look(struct fl_pages *p, struct fl_range range, struct fl_range part[PARTS])
+static int look(struct fl_pages *p, struct fl_range range, struct fl_range part[FL_TOUCHED_MOST])
 {
     int n = -EBUSY;
 
     if (fl_thread == FL_THREAD_APART) {
-        return fl_sys.touched(range, part, PARTS);
+        return fl_sys.touched(range, part, FL_TOUCHED_MOST);
     }
     if (fl_is_busy()) { /* a handler: whom it interrupted may hold the lock */
         return n;
     }
     fl_busy_begin();
     if (fl_lock_acquire_unless_forking(&p->asking)) {
-        n = fl_sys.touched(range, part, PARTS);
+        n = fl_sys.touched(range, part, FL_TOUCHED_MOST);
         fl_lock_release(&p->asking);
     }
     fl_busy_end();
@@ -42,11 +40,11 @@ static size_t clear_all(struct fl_range range, fl_clear *clear)
 
 static size_t clear_touched(struct fl_pages *p, struct fl_range range, fl_clear *clear)
 {
-    struct fl_range part[PARTS];
+    struct fl_range part[FL_TOUCHED_MOST];
     size_t cleared = 0;
-    int n = PARTS;
+    int n = FL_TOUCHED_MOST;
 
-    while (n == PARTS && range.len != 0) {
+    while (n == FL_TOUCHED_MOST && range.len != 0) {
         uintptr_t end = fl_range_end(range);
         n = look(p, range, part);
         if (n < 0) { /* the kernel does not tell */

@@ -321,8 +321,8 @@ struct fl_extent *fl_carve_front(struct fl_region *r, struct fl_extent *e, size_
     return live;
 }
 
-static struct fl_extent *carve_plain(struct fl_region *r, struct fl_extent *e, size_t len,
-                                     struct fl_fill_plan *g)
+static FL_APART struct fl_extent *carve_plain(struct fl_region *r, struct fl_extent *e, size_t len,
+                                              struct fl_fill_plan *g)
 {
     struct fl_range part = {e->base, len}, zeroed = fl_range_common(part, e->zeroed);
 

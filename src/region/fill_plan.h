@@ -25,6 +25,31 @@ enum {
     FL_FILL_DIRTY = FL_RUN_EXTENTS + 1 + FL_FILL_FRESH
 };
 
+/* What a request is carved from, and what that costs. */
+struct fl_run {
+    struct fl_extent *start; /* first of the adjacent FREE extents; NULL: none found */
+    struct fl_range part;    /* that is taken of them */
+    size_t want;             /* bytes that the program asks for with it */
+    size_t fresh;            /* bytes to fill: EMPTY, in whole huge pages */
+    size_t own;              /* of whole huge pages that the run loses: not to be given away */
+};
+
+/* What a request asks for. */
+struct fl_region_request {
+    struct fl_cache *own; /* the thread's; NULL: none */
+    size_t len, align;
+    const struct fl_wish *wish;
+};
+
+/* How far the fresh ranges of a fill plan are filled, in whole huge pages. */
+struct fl_filling {
+    size_t done[FL_FILL_FRESH];  /* bytes, from the start of each */
+    size_t clean[FL_FILL_FRESH]; /* the same, before what came from donors */
+    unsigned i;                  /* the range that is being filled; nfresh: no more can be moved */
+    bool open;
+    struct fl_move move;
+};
+
 /* What has to be done, outside the lock, before an extent may be handed out, and with what. */
 struct fl_fill_plan {
     /* Wishes of the caller's. */
@@ -62,7 +87,11 @@ struct fl_fill_plan {
     struct fl_extent *donors; /* ISOLATED; a chain by `next` */
     struct fl_extent *held;   /* the same, by address: what it is carved from */
     /* The last members: fl_fill_begin leaves them. */
-    struct fl_memory look_made;           /* for `seen`: by the request itself */
+    struct fl_memory look_made; /* for `seen`: by the request itself */
+    struct fl_region_request asked;
+    struct fl_wish wish;                  /* of the thread's, where it has one */
+    struct fl_run run;                    /* that is carved */
+    struct fl_filling done;               /* while it is carried out */
     struct fl_range fresh[FL_FILL_FRESH]; /* to be filled; whole huge pages */
     struct fl_range dirty[FL_FILL_DIRTY];
     struct fl_reserve_piece piece[FL_RESERVE_PIECES];

@@ -32,23 +32,23 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
 {
     uintptr_t end = e->base + e->len;
     size_t more = len - e->len, have = 0;
-    struct fl_run run = {
-        .start = fl_extent_free_at(&r->space, end, e->zone), .part = {end, more}, .want = more};
-    struct fl_extent *f = run.start;
+    struct fl_extent *f = fl_extent_free_at(&r->space, end, e->zone);
     int holes;
 
     g->zone = e->zone;
     g->refusal = 0;
+    g->run = (struct fl_run){.start = f, .part = {end, more}, .want = more};
     for (int i = 0; i < FL_RUN_EXTENTS && f != NULL && have < more; i++) {
         have += f->len;
         if (f->content == FL_CONTENT_EMPTY) {
-            run.fresh += fl_min(f->base + f->len, fl_align_up(end + more, fl_page.huge)) - f->base;
+            g->run.fresh +=
+                fl_min(f->base + f->len, fl_align_up(end + more, fl_page.huge)) - f->base;
         } else {
-            run.own += fl_extent_huge_of(f, end, end + more);
+            g->run.own += fl_extent_huge_of(f, end, end + more);
         }
         f = fl_extent_free_at(&r->space, f->base + f->len, e->zone);
     }
-    struct fl_extent *tail = have >= more ? fl_run_carve(r, g, &run, &holes) : NULL;
+    struct fl_extent *tail = have >= more ? fl_run_carve(r, g, &g->run, &holes) : NULL;
     if (tail == NULL) {
         return false;
     }
@@ -257,8 +257,9 @@ static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, siz
 /* An extent of `len` bytes at EMPTY addresses, as far into a huge page as `e` is. The fill plan
  * wants all of it but for the pages that `e` brings along: those are in `own`. NULL: not possible.
  * Lock: region. */
-static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent *e, size_t len,
-                                     struct fl_range own, struct fl_fill_plan *g)
+static FL_APART struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent *e,
+                                              size_t len, struct fl_range own,
+                                              struct fl_fill_plan *g)
 {
     size_t into = e->base & (fl_page.huge - 1);
     size_t all = fl_align_up(into + len, fl_page.huge), fresh = all - own.len;
@@ -273,12 +274,12 @@ static struct fl_extent *carve_alike(struct fl_region *r, const struct fl_extent
     if (empty == NULL) {
         return NULL;
     }
-    struct fl_run run = {.start = empty,
-                         .part = {fl_align_up(empty->base, fl_page.huge) + into, len},
-                         .want = len - e->len,
-                         .fresh = fresh};
+    g->run = (struct fl_run){.start = empty,
+                             .part = {fl_align_up(empty->base, fl_page.huge) + into, len},
+                             .want = len - e->len,
+                             .fresh = fresh};
     int holes;
-    struct fl_extent *to = fl_run_carve(r, g, &run, &holes);
+    struct fl_extent *to = fl_run_carve(r, g, &g->run, &holes);
     if (to == NULL) {
         return NULL;
     }
@@ -308,8 +309,8 @@ static void copy(struct fl_range from, uintptr_t to)
 }
 
 /* Gives `e` up, whose pages in `moved` are elsewhere now. */
-static void give_remains(struct fl_region *r, struct fl_extent *e, struct fl_range own,
-                         struct fl_range moved)
+static FL_APART void give_remains(struct fl_region *r, struct fl_extent *e, struct fl_range own,
+                                  struct fl_range moved)
 {
     struct fl_extent *gone = NULL;
 
@@ -333,8 +334,8 @@ static void give_remains(struct fl_region *r, struct fl_extent *e, struct fl_ran
 }
 
 /* Returns bytes moved, from the start of `own`. */
-static size_t move_own(struct fl_region *r, const struct fl_extent *e, struct fl_range own,
-                       struct fl_range there, unsigned zone)
+static FL_APART size_t move_own(struct fl_region *r, const struct fl_extent *e, struct fl_range own,
+                                struct fl_range there, unsigned zone)
 {
     struct fl_move m;
     size_t moved = 0;

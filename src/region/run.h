@@ -4,14 +4,10 @@
 
 #include "region/fill_plan.h"
 
-/* What a request is carved from, and what that costs. */
-struct fl_run {
-    struct fl_extent *start; /* first of the adjacent FREE extents; NULL: none found */
-    struct fl_range part;    /* that is taken of them */
-    size_t want;             /* bytes that the program asks for with it */
-    size_t fresh;            /* bytes to fill: EMPTY, in whole huge pages */
-    size_t own;              /* of whole huge pages that the run loses: not to be given away */
-};
+/* The run that serves the request with the least population, the lowest such: an EMPTY extent, with
+ * the populated one before it where there is one. Where pages have to move anyway it is the lowest
+ * run: the window stays short. */
+void fl_run_find(struct fl_region *r, size_t len, size_t align, unsigned zone, struct fl_run *best);
 /* Carves by plan, see run.c. NULL: g->refusal says why, as fl_supply_plan and fl_carve have it, and
  * nothing is planned or claimed.
  *   out_holes  why what is absent of it may not be brought in; 0: it may */

@@ -152,16 +152,7 @@ void fl_supply_unclaim(struct fl_region *r, struct fl_fill_plan *g)
     end_filling(r, g);
 }
 
-/* How far the fresh ranges of a fill plan are filled, in whole huge pages. */
-struct filling {
-    struct fl_fill_plan *g;
-    size_t done[FL_FILL_FRESH]; /* bytes, from the start of each */
-    unsigned i;                 /* the range that is being filled; nfresh: no more can be moved */
-    bool open;
-    struct fl_move move;
-};
-
-static void close_range(struct fl_region *r, struct filling *f)
+static void close_range(struct fl_region *r, struct fl_filling *f)
 {
     if (f->open) {
         fl_move_end(&r->pages, &f->move);
@@ -172,33 +163,35 @@ static void close_range(struct fl_region *r, struct filling *f)
 
 /* How much of the fresh range may be moved to. mremap puts another map there: only whole huge pages
  * that are the request's alone; the rest of such a page is free, or another block's, by now. */
-static size_t reach(const struct filling *f, struct fl_range to)
+static size_t reach(const struct fl_fill_plan *g, struct fl_range to)
 {
-    struct fl_range own = fl_range_inner(fl_range_common(to, f->g->live), fl_page.huge);
+    struct fl_range own = fl_range_inner(fl_range_common(to, g->live), fl_page.huge);
 
-    if (f->move.method == FL_METHOD_MOVE) {
+    if (g->done.move.method == FL_METHOD_MOVE) {
         return to.len;
     }
     return own.base == to.base ? own.len : 0;
 }
 
 /* Moves `from` to where the filling stands. Returns bytes moved, from its start. */
-static size_t fill_from(struct fl_region *r, struct filling *f, struct fl_range from, bool hollow)
+static size_t fill_from(struct fl_region *r, struct fl_fill_plan *g, struct fl_range from,
+                        bool hollow)
 {
+    struct fl_filling *f = &g->done;
     size_t moved = 0;
 
-    while (moved < from.len && f->i < f->g->nfresh) {
-        struct fl_range to = f->g->fresh[f->i];
+    while (moved < from.len && f->i < g->nfresh) {
+        struct fl_range to = g->fresh[f->i];
         size_t *done = &f->done[f->i];
         if (*done == to.len) {
             close_range(r, f);
             continue;
         }
-        if (!f->open && !(f->open = fl_move_begin(&r->pages, &f->move, to, f->g->zone))) {
-            f->i = f->g->nfresh;
+        if (!f->open && !(f->open = fl_move_begin(&r->pages, &f->move, to, g->zone))) {
+            f->i = g->nfresh;
             break;
         }
-        size_t upto = reach(f, to);
+        size_t upto = reach(g, to);
         if (*done >= upto) {
             close_range(r, f);
             continue;
@@ -223,25 +216,24 @@ static void note_dirty(struct fl_fill_plan *g, struct fl_range part)
     }
 }
 
-static void fill_by_moves(struct fl_region *r, struct filling *f)
+static void fill_by_moves(struct fl_region *r, struct fl_fill_plan *g)
 {
-    struct fl_fill_plan *g = f->g;
-    size_t clean[FL_FILL_FRESH];
+    struct fl_filling *f = &g->done;
 
     for (unsigned i = 0; i < g->npieces; i++) {
-        g->piece[i].moved = fill_from(r, f, g->piece[i].range, false);
+        g->piece[i].moved = fill_from(r, g, g->piece[i].range, false);
     }
-    memcpy(clean, f->done, sizeof clean);
+    memcpy(f->clean, f->done, sizeof f->clean);
 
     for (struct fl_extent *e = g->donors; e != NULL; e = e->next) {
         fl_advice_show_apart(e);
-        e->spent = fill_from(r, f, fl_extent_range(e), e->left != 0) != 0;
+        e->spent = fill_from(r, g, fl_extent_range(e), e->left != 0) != 0;
     }
     close_range(r, f);
     /* The next huge page may have got part of one that is mapped by base pages. */
     for (unsigned i = 0; i < g->nfresh && g->donors != NULL; i++) {
         size_t upto = fl_min(f->done[i] + fl_page.huge, g->fresh[i].len);
-        note_dirty(g, (struct fl_range){g->fresh[i].base + clean[i], upto - clean[i]});
+        note_dirty(g, (struct fl_range){g->fresh[i].base + f->clean[i], upto - f->clean[i]});
     }
 }
 
@@ -274,7 +266,7 @@ static bool is_too_much(struct fl_region *r, size_t more)
 
 /* Sources without their pages leave no map behind. What the kernel did not let go stays free
  * memory, if there is room for it beside what comes instead; else it goes back. */
-static void settle(struct fl_region *r, struct fl_fill_plan *g)
+static FL_APART void settle(struct fl_region *r, struct fl_fill_plan *g)
 {
     size_t stuck = stuck_bytes(g);
     bool too_much = stuck != 0 && is_too_much(r, stuck);
@@ -295,19 +287,18 @@ static void settle(struct fl_region *r, struct fl_fill_plan *g)
     fl_region_unlock(r);
 }
 
-static void populate_rest(struct fl_region *r, const struct filling *f)
+static FL_APART void populate_rest(struct fl_region *r, const struct fl_fill_plan *g)
 {
     /* When tight the kernel may have taken what moved; what is to stay waits for no touch. */
-    bool all =
-        atomic_load_explicit(&r->tight, memory_order_relaxed) || (f->g->to_stay && f->g->hollow);
-    unsigned helpers = f->g->threads != 0 ? f->g->threads - 1u : FL_POPULATE_HELPERS;
+    bool all = atomic_load_explicit(&r->tight, memory_order_relaxed) || (g->to_stay && g->hollow);
+    unsigned helpers = g->threads != 0 ? g->threads - 1u : FL_POPULATE_HELPERS;
     uint64_t from_ns = fl_timeline_now(), brought = 0;
 
-    for (unsigned i = 0; i < f->g->nfresh; i++) {
-        size_t done = all ? 0 : f->done[i];
-        struct fl_range rest = {f->g->fresh[i].base + done, f->g->fresh[i].len - done};
+    for (unsigned i = 0; i < g->nfresh; i++) {
+        size_t done = all ? 0 : g->done.done[i];
+        struct fl_range rest = {g->fresh[i].base + done, g->fresh[i].len - done};
         if (rest.len != 0) {
-            int rc = fl_populate_by(&r->pages, rest, f->g->live, fl_populate_piece, helpers);
+            int rc = fl_populate_by(&r->pages, rest, g->live, fl_populate_piece, helpers);
             __atomic_fetch_add(&r->stats.populate_bytes, rest.len, __ATOMIC_RELAXED);
             __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
             brought += rest.len;
@@ -335,7 +326,7 @@ static struct fl_range next_split(const struct fl_region *r, struct fl_range ran
 
 /* Holes in what was free, of the request's own part. Of huge pages that are not split nothing is
  * brought in. */
-static void fill_holes(struct fl_region *r, const struct fl_fill_plan *g)
+static FL_APART void fill_holes(struct fl_region *r, const struct fl_fill_plan *g)
 {
     bool fills = g->holes != 0 && !g->leave_holes && !g->on_touch && !fl_sys_is_confined();
     struct fl_range rest = g->back, split;
@@ -382,15 +373,14 @@ static bool is_done(const struct fl_fill_plan *g)
 /* Apart: what it takes of the stack is given back before the clearing, which takes most. */
 static FL_APART void fill(struct fl_region *r, struct fl_fill_plan *g)
 {
-    struct filling f = {.g = g};
-
+    memset(&g->done, 0, sizeof g->done);
     fl_advice_show(g);
     if (g->npieces != 0 || g->donors != NULL) {
-        fill_by_moves(r, &f);
+        fill_by_moves(r, g);
         settle(r, g);
     }
     if (!g->leaves) {
-        populate_rest(r, &f);
+        populate_rest(r, g);
     }
     fill_holes(r, g);
     end_filling(r, g);

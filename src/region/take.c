@@ -16,8 +16,7 @@
 #include <errno.h>
 
 enum {
-    GROWTH_CANDIDATES = 64, /* EMPTY extents that growth looks at */
-    LAZY_FROM_HUGE = 8,     /* huge pages from which on a request may be handed out unpopulated */
+    LAZY_FROM_HUGE = 8, /* huge pages from which on a request may be handed out unpopulated */
     NO_ZONE = 255,
     FOREIGN_TRIES = 4, /* places tried when others have mapped something in the window */
 };
@@ -47,62 +46,6 @@ int fl_take_seed(struct fl_region *r, size_t len)
     return 0;
 }
 
-/* What it takes to serve the request from the run of adjacent FREE extents that begins with `e`;
- * fresh SIZE_MAX: it does not fit, or an aligned start lies behind `e`. */
-static struct fl_run growth_from(struct fl_region *r, struct fl_extent *e, size_t len, size_t align)
-{
-    uintptr_t start = fl_align_up(e->base, align), end = start + len;
-    struct fl_run g = {.start = e, .part = {start, len}, .want = len};
-
-    for (int i = 0; i < FL_RUN_EXTENTS && e != NULL; i++) {
-        uintptr_t e_end = e->base + e->len;
-        if (e->content == FL_CONTENT_EMPTY) {
-            g.fresh += fl_min(e_end, fl_align_up(end, fl_page.huge)) -
-                       fl_max(e->base, fl_align_down(start, fl_page.huge));
-        } else {
-            g.own += fl_extent_huge_of(e, start, end);
-        }
-        if (e_end >= end || start >= e_end) {
-            g.fresh = e_end >= end ? g.fresh : SIZE_MAX;
-            return g;
-        }
-        e = fl_extent_free_at(&r->space, e_end, e->zone);
-    }
-    return (struct fl_run){.fresh = SIZE_MAX};
-}
-
-static void consider(struct fl_region *r, struct fl_run *best, struct fl_extent *start, size_t len,
-                     size_t align)
-{
-    if (start != NULL) {
-        struct fl_run g = growth_from(r, start, len, align);
-        *best = g.fresh < best->fresh ? g : *best;
-    }
-}
-
-/* The run that serves the request with the least population, the lowest such: an EMPTY extent, with
- * the populated one before it where there is one. Where pages have to move anyway it is the lowest
- * run: the window stays short. */
-static struct fl_run find_growth(struct fl_region *r, size_t len, size_t align, unsigned zone)
-{
-    struct fl_run best = {.fresh = SIZE_MAX};
-    struct fl_extent_tree *empty = &r->zones.of[zone].empty;
-
-    fl_zone_extend(r, zone, len, align);
-    struct fl_extent *e = fl_tree_lowest(empty);
-    bool lowest = fl_supply_is_full(r, len, fl_page.huge);
-
-    for (int i = 0; i < GROWTH_CANDIDATES && e != NULL && !(lowest && best.start != NULL); i++) {
-        consider(r, &best, fl_extent_free_before(&r->space, e->base, zone), len, align);
-        consider(r, &best, e, len, align);
-        e = fl_tree_higher(e);
-    }
-    if (best.start == NULL) {
-        consider(r, &best, fl_fit_first(empty, len, align), len, align);
-    }
-    return best;
-}
-
 static void note_grown(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *live,
                        int holes, bool on_touch)
 {
@@ -114,9 +57,10 @@ static void note_grown(struct fl_region *r, struct fl_fill_plan *g, struct fl_ex
 
 /* Carves from EMPTY memory. Where another mapping lies, fl_carve retires the place: the next try
  * looks elsewhere. */
-static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, struct fl_fill_plan *g)
+static struct fl_extent *grow(struct fl_region *r, struct fl_fill_plan *g)
 {
     struct fl_extent *live = NULL;
+    size_t len = g->asked.len;
     bool on_touch = g->on_touch;
     int holes = 0; /* why they may not be filled */
 
@@ -128,12 +72,12 @@ static struct fl_extent *grow(struct fl_region *r, size_t len, size_t align, str
                                FL_SMOOTHED_MOST); /* so that what lies around can give its pages */
     }
     for (int i = 0; i < FOREIGN_TRIES && live == NULL; i++) {
-        struct fl_run run = find_growth(r, len, align, g->zone);
-        if (run.start == NULL || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
+        fl_run_find(r, len, g->asked.align, g->zone, &g->run);
+        if (g->run.start == NULL || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
             return NULL;
         }
-        live = on_touch ? fl_carve(r, run.start, run.part.base, len, g)
-                        : fl_run_carve(r, g, &run, &holes);
+        live = on_touch ? fl_carve(r, g->run.start, g->run.part.base, len, g)
+                        : fl_run_carve(r, g, &g->run, &holes);
         if (g->refusal != -EEXIST) {
             break;
         }
@@ -214,9 +158,9 @@ static struct fl_extent *first_populated(struct fl_region *r, size_t len, size_t
     return e;
 }
 
-static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t align,
-                                        struct fl_fill_plan *g, unsigned zone)
+static struct fl_extent *take_populated(struct fl_region *r, struct fl_fill_plan *g, unsigned zone)
 {
+    size_t len = g->asked.len, align = g->asked.align;
     struct fl_extent *e = first_populated(r, len, align, zone);
 
     if (e == NULL || (g->sparse && e->left != 0)) {
@@ -240,67 +184,67 @@ static struct fl_extent *take_populated(struct fl_region *r, size_t len, size_t 
 }
 
 /* Touched by several threads, in whatever pieces: a block of that length again, or none. */
-static struct fl_extent *take_alike(struct fl_region *r, size_t len, size_t align,
-                                    struct fl_fill_plan *g)
+static struct fl_extent *take_alike(struct fl_region *r, struct fl_fill_plan *g)
 {
-    struct fl_extent *e =
-        fl_fit_first(&r->zones.of[fl_placing_touch(&r->zones.placing)].populated, len, align);
+    unsigned zone = fl_placing_touch(&r->zones.placing);
+    struct fl_extent *e = fl_fit_first(&r->zones.of[zone].populated, g->asked.len, g->asked.align);
 
-    return e != NULL && e->len == len ? take_populated(r, len, align, g, e->zone) : NULL;
+    return e != NULL && e->len == g->asked.len ? take_populated(r, g, e->zone) : NULL;
 }
 
 /* By base pages, where little of it will be touched. */
-static struct fl_extent *take_sparse(struct fl_region *r, size_t len, size_t align,
-                                     struct fl_fill_plan *g, const struct fl_wish *wish)
+static struct fl_extent *take_sparse(struct fl_region *r, struct fl_fill_plan *g)
 {
-    bool beyond = !wish->on_touch && fl_left_is_beyond(r, len) && has_room(r, g->zone, len);
+    size_t len = g->asked.len, align = g->asked.align;
+    bool beyond =
+        !g->asked.wish->on_touch && fl_left_is_beyond(r, len) && has_room(r, g->zone, len);
     struct fl_extent *e = g->sparse || beyond ? fl_take_sparse(r, len, align, g->zone) : NULL;
 
     if (e == NULL && g->sparse) { /* what is free is better than nothing */
         g->sparse = false;
-        e = take_populated(r, len, align, g, g->zone);
+        e = take_populated(r, g, g->zone);
     }
     return e;
 }
 
-static struct fl_extent *take_locked(struct fl_region *r, struct fl_cache *own, size_t len,
-                                     size_t align, struct fl_fill_plan *g,
-                                     const struct fl_wish *wish)
+static struct fl_extent *take_locked(struct fl_region *r, struct fl_fill_plan *g)
 {
+    const struct fl_wish *wish = g->asked.wish;
+    size_t len = g->asked.len;
+
     if (fl_take_seed(r, len) != 0 || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
         return NULL;
     }
-    fl_row_put_back(r, own); /* first fit has to see it merged */
+    fl_row_put_back(r, g->asked.own); /* first fit has to see it merged */
     unsigned zone = wish->on_touch ? wish->touched : g->zone;
     g->sparse = !wish->on_touch && fl_left_is_sparse(r, len) && has_room(r, zone, len);
-    struct fl_extent *e = take_populated(r, len, align, g, zone);
+    struct fl_extent *e = take_populated(r, g, zone);
     for (size_t n = FL_MAGAZINES_AT_ONCE; e == NULL && fl_cache_drain_some(r, n) != 0;
          n = fl_min(2 * n, SIZE_MAX / 2)) {
-        e = take_populated(r, len, align, g, zone);
+        e = take_populated(r, g, zone);
     }
     if (e == NULL && fl_sys_is_confined()) { /* more memory is the next allocator's to ask for */
         return NULL;
     }
     if (e == NULL && wish->on_touch && g->refusal != -EBUSY) {
-        e = take_alike(r, len, align, g);
+        e = take_alike(r, g);
     }
     if (e == NULL && g->refusal == -EBUSY) { /* after a look it may be had */
         return NULL;
     }
     if (e == NULL) {
-        e = take_sparse(r, len, align, g, wish);
+        e = take_sparse(r, g);
     }
     if (e == NULL && (wish->on_touch || (r->zones.placing.nodes == 0 && fl_touch_wants(r, len)))) {
         g->look |= fl_region_note_touch(r, len);
-        e = fl_take_lazy(r, len, align, g->zone, r->config.wait_for_touch);
+        e = fl_take_lazy(r, len, g->asked.align, g->zone, r->config.wait_for_touch);
     }
-    return e != NULL || wish->on_touch ? e : grow(r, len, align, g);
+    return e != NULL || wish->on_touch ? e : grow(r, g);
 }
 
 /* In that zone, as if nothing had been planned yet. */
-static struct fl_extent *take_in(struct fl_region *r, struct fl_cache *own, size_t len,
-                                 size_t align, struct fl_fill_plan *g, const struct fl_wish *wish,
-                                 unsigned zone, bool any_room)
+static struct fl_extent *take_in(struct fl_region *r, struct fl_fill_plan *g, unsigned zone,
+                                 bool any_room)
 {
     bool look = g->look, lent = g->lent;
     uint8_t loans = g->loans, dry = g->dry;
@@ -312,36 +256,34 @@ static struct fl_extent *take_in(struct fl_region *r, struct fl_cache *own, size
     g->lent = lent;
     g->zone = (uint8_t)zone;
     g->any_room = any_room;
-    return take_locked(r, own, len, align, g, wish);
+    return take_locked(r, g);
 }
 
 /* One zone after the other, while it is its node that has no room. */
-static struct fl_extent *take_wished(struct fl_region *r, struct fl_cache *own, size_t len,
-                                     size_t align, struct fl_fill_plan *g,
-                                     const struct fl_wish *wish)
+static struct fl_extent *take_wished(struct fl_region *r, struct fl_fill_plan *g)
 {
+    const struct fl_wish *wish = g->asked.wish;
     struct fl_extent *e = NULL;
     unsigned i = 0;
 
     do {
-        e = take_in(r, own, len, align, g, wish, wish->zone[i], false);
-        if (e == NULL && g->refusal == -ENOSPC && fl_region_clear_node(r, len, wish->zone[i])) {
-            e = take_in(r, own, len, align, g, wish, wish->zone[i], false);
+        e = take_in(r, g, wish->zone[i], false);
+        if (e == NULL && g->refusal == -ENOSPC &&
+            fl_region_clear_node(r, g->asked.len, wish->zone[i])) {
+            e = take_in(r, g, wish->zone[i], false);
         }
     } while (e == NULL && g->refusal == -ENOSPC && ++i < wish->n);
     if (e == NULL && g->refusal == -ENOSPC && !wish->strict) { /* as the kernel will have it */
-        e = take_in(r, own, len, align, g, wish, wish->zone[0], true);
+        e = take_in(r, g, wish->zone[0], true);
     }
     return e;
 }
 
 /* The same; for a loan, or a look, the lock is released, and all is decided anew. */
-static struct fl_extent *take_looking(struct fl_region *r, struct fl_cache *own, size_t len,
-                                      size_t align, struct fl_fill_plan *g,
-                                      const struct fl_wish *wish)
+static struct fl_extent *take_looking(struct fl_region *r, struct fl_fill_plan *g)
 {
     for (;;) {
-        struct fl_extent *e = take_wished(r, own, len, align, g, wish);
+        struct fl_extent *e = take_wished(r, g);
         bool looks = e == NULL && g->refusal == -EBUSY && g->seen == NULL;
         if (e == NULL && g->wanted != 0) {
             fl_region_take_loan(r, g);
@@ -374,15 +316,16 @@ static unsigned zone_with_room(struct fl_region *r, size_t len, const struct fl_
  * the kernel to fill on touch: a large one in huge pages, a smaller one in base pages, which take
  * no more than what is touched. Under FAULTLESS_LIMIT a smaller one is left to the next
  * allocator. */
-static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own, size_t len,
-                                      size_t align, struct fl_fill_plan *g,
-                                      const struct fl_wish *wish)
+static struct fl_extent *take_refused(struct fl_region *r, struct fl_fill_plan *g)
 {
+    const struct fl_wish *wish = g->asked.wish;
+    size_t len = g->asked.len;
+
     if (g->refusal == -ENOMEM && fl_region_free(r).bytes >= fl_page.huge) {
         fl_region_unlock(r);
         size_t given = fl_region_purge_some(r, 0, len + 2 * fl_page.huge);
         fl_region_lock(r);
-        struct fl_extent *e = given != 0 ? take_looking(r, own, len, align, g, wish) : NULL;
+        struct fl_extent *e = given != 0 ? take_looking(r, g) : NULL;
         if (e != NULL) {
             return e;
         }
@@ -397,14 +340,14 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_cache *own,
     }
     zone = zone == NO_ZONE ? wish->zone[0] : zone;
     if (len >= LAZY_FROM_HUGE * fl_page.huge) {
-        return fl_take_lazy(r, len, align, zone, r->config.wait_for_touch);
+        return fl_take_lazy(r, len, g->asked.align, zone, r->config.wait_for_touch);
     }
     int refusal = g->refusal;
     fl_fill_begin(g, g->zero, NULL);
     g->on_touch = true;
     g->zone = (uint8_t)zone;
     g->refusal = refusal;
-    return refusal == -ENOMEM ? NULL : grow(r, len, align, g);
+    return refusal == -ENOMEM ? NULL : grow(r, g);
 }
 
 /* Neither addresses, maps nor memory are to be had: what others hold in vain may be enough. */
@@ -440,40 +383,72 @@ static void note_taken(struct fl_region *r, struct fl_extent *e, bool zero)
     fl_watch_new(r, e);
 }
 
+/* Where it is to lie is decided without the lock. Returns the calling thread's station. */
+static uint32_t begin_request(struct fl_region *r, struct fl_fill_plan *g, struct fl_cache *own,
+                              size_t len, size_t align)
+{
+    static const struct fl_wish anywhere = {.n = 1};
+    uint32_t station = FL_STATION_NONE;
+
+    g->asked =
+        (struct fl_region_request){.own = own, .len = len, .align = align, .wish = &anywhere};
+    if (FL_UNLIKELY(r->zones.placing.nodes != 0)) {
+        station = fl_cache_wish(r, own, len, &g->wish);
+        g->asked.wish = &g->wish;
+    } else if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1) && len < FL_SHARDED_BELOW) {
+        g->wish = (struct fl_wish){.n = 1, .zone = {(uint8_t)fl_shard_here(r, own)}};
+        g->asked.wish = &g->wish;
+    }
+    return station;
+}
+
+/* As planned; else from what others hold in vain, by touch, or not at all. Lock: region. */
+static struct fl_extent *take_any(struct fl_region *r, struct fl_fill_plan *g)
+{
+    struct fl_extent *e = take_looking(r, g);
+    bool may_grow = e == NULL && !fl_sys_is_confined();
+
+    if (may_grow && (g->refusal == 0 || g->refusal == -ENOMEM) && others_gave(r)) {
+        fl_fill_begin(g, g->zero, NULL);
+        e = take_looking(r, g);
+    }
+    return e == NULL && may_grow && g->refusal != 0 && g->refusal != -ENOSPC ? take_refused(r, g)
+                                                                             : e;
+}
+
+/* What is to be done for it; NULL: for none. No lock held. */
+static FL_APART void fulfil(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *e)
+{
+    bool lazy = e != NULL && e->content == FL_CONTENT_LAZY;
+
+    if (e != NULL && !lazy) {
+        fl_fill_carry_out(r, g);
+    } else if (lazy && (g->asked.wish->on_touch || r->zones.placing.nodes == 0) &&
+               fl_touch_wants(r, e->len)) {
+        fl_touch_arm(r, e);
+    }
+    if (FL_UNLIKELY(g->look)) {
+        fl_look_after_take(r, lazy ? g->asked.len : 0);
+    }
+}
+
 struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,
                                bool zero)
 {
-    static const struct fl_wish anywhere = {.n = 1};
-    const struct fl_wish *wish = &anywhere;
-    uint32_t station = FL_STATION_NONE;
-    struct fl_wish own_wish;
+    struct fl_fill_plan *g = FL_FILL_PLAN();
+    uint32_t station = begin_request(r, g, own, len, align);
 
-    if (FL_UNLIKELY(r->zones.placing.nodes != 0)) {
-        station = fl_cache_wish(r, own, len, &own_wish);
-        wish = &own_wish;
-    } else if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1) && len < FL_SHARDED_BELOW) {
-        own_wish = (struct fl_wish){.n = 1, .zone = {(uint8_t)fl_shard_here(r, own)}};
-        wish = &own_wish;
-    }
     if (!fl_region_lock_unless_forking(r)) {
+        fl_fill_return(g);
         return NULL;
     }
-    struct fl_fill_plan *g = FL_FILL_PLAN();
     fl_fill_begin(g, zero, NULL);
     g->loans = FL_LOANS;
-    struct fl_extent *e = take_looking(r, own, len, align, g, wish);
-    bool may_grow = e == NULL && !fl_sys_is_confined();
-    if (may_grow && (g->refusal == 0 || g->refusal == -ENOMEM) && others_gave(r)) {
-        fl_fill_begin(g, zero, NULL);
-        e = take_looking(r, own, len, align, g, wish);
-    }
-    if (e == NULL && may_grow && g->refusal != 0 && g->refusal != -ENOSPC) {
-        e = take_refused(r, own, len, align, g, wish);
-    }
+    struct fl_extent *e = take_any(r, g);
     if (e != NULL) {
         note_taken(r, e, zero);
         if (own != NULL && FL_UNLIKELY(r->zones.placing.nodes != 0)) {
-            fl_cache_settle(own, station, wish->zone[0]);
+            fl_cache_settle(own, station, g->asked.wish->zone[0]);
         }
     } else {
         r->stats.refused++;
@@ -481,15 +456,7 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
     }
     bool tick = fl_tick_is_due(r), more = r->clock.ages_more;
     fl_region_unlock(r);
-    if (e != NULL && e->content != FL_CONTENT_LAZY) {
-        fl_fill_carry_out(r, g);
-    } else if (e != NULL && (wish->on_touch || r->zones.placing.nodes == 0) &&
-               fl_touch_wants(r, e->len)) {
-        fl_touch_arm(r, e);
-    }
-    if (FL_UNLIKELY(g->look)) {
-        fl_look_after_take(r, e != NULL && e->content == FL_CONTENT_LAZY ? len : 0);
-    }
+    fulfil(r, g, e);
     fl_fill_return(g);
     fl_tick_after(r, tick, more);
     return e;

@@ -342,19 +342,11 @@ static int launch_cpus(struct fl_cpu_ids *out)
     return launch.cpus_rc;
 }
 
-void fl_place_start(void)
+/* The zones are the nodes'. */
+static FL_APART void divide(struct fl_numa_process *n)
 {
-    struct fl_numa_process *n = &fl_runtime.numa;
-    struct fl_nodes_sys own = fl_nodes;
     struct fl_numa_view view;
 
-    fl_nodes.policy = launch_policy; /* none else asks before the region has started */
-    fl_nodes.cpus = launch_cpus;
-    fl_numa_start(n, &fl_runtime.options, "/sys");
-    fl_nodes = own;
-    if (!n->active) {
-        return;
-    }
     fl_numa_view(n, &view);
     place.bind = fl_numa_window(&view, &place.touch_mode, &place.touch_ids);
     (void)launch_cpus(&place.launch);
@@ -378,4 +370,20 @@ void fl_place_start(void)
                                              .fill_begin = fill_begin,
                                              .fill_end = fill_end,
                                          });
+}
+
+void fl_place_start(void)
+{
+    struct fl_numa_process *n = &fl_runtime.numa;
+    int (*policy)(int *, struct fl_node_ids *) = fl_nodes.policy;
+    int (*cpus)(struct fl_cpu_ids *) = fl_nodes.cpus;
+
+    fl_nodes.policy = launch_policy; /* none else asks before the region has started */
+    fl_nodes.cpus = launch_cpus;
+    fl_numa_start(n, &fl_runtime.options, "/sys");
+    fl_nodes.policy = policy;
+    fl_nodes.cpus = cpus;
+    if (n->active) {
+        divide(n);
+    }
 }

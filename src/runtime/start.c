@@ -228,7 +228,8 @@ static size_t spread(void)
     return counted || limited || value[FL_OPTION_hugetlb] != 0 ? 0 : FL_SPREAD;
 }
 
-static void start_region(void)
+/* Apart: what is configured lies on its stack. 0, or why there is no region. */
+static FL_APART int start_window(void)
 {
     const uint64_t *value = fl_runtime.options.value;
     uint64_t disable = value[FL_OPTION_disable];
@@ -263,7 +264,15 @@ static void start_region(void)
     fl_runtime.region.look.scratch.ranks = fl_runtime.options.ranks;
     fl_runtime.region.look.scratch.promises = config.wait_for_touch;
     fl_runtime.region.look.worker_scratch.ranks = fl_runtime.region.look.scratch.ranks;
-    int rc = fl_region_start(&fl_runtime.region, &config);
+    return fl_region_start(&fl_runtime.region, &config);
+}
+
+static void start_region(void)
+{
+    const uint64_t *value = fl_runtime.options.value;
+    uint64_t disable = value[FL_OPTION_disable];
+    int rc = start_window();
+
     fl_runtime.active = rc == 0 && (disable & FL_DISABLE_ALL) == 0 && !fl_sys_is_confined();
     fl_route.window_base = fl_runtime.region.space.window.all.base;
     fl_route.window_len = fl_runtime.region.space.window.all.len;

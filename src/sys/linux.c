@@ -173,7 +173,7 @@ static int linux_lazy_free(struct fl_range r)
 
 static int linux_resident(struct fl_range r, size_t *out_bytes)
 {
-    unsigned char present[512]; /* stacks may be small */
+    unsigned char present[256]; /* stacks may be small */
     size_t step = sizeof present * fl_page.base;
 
     if (fl_sys_is_confined()) {

@@ -17,7 +17,6 @@ struct scan_arg {
 };
 #define FL_PAGEMAP_SCAN _IOWR('f', 16, struct scan_arg)
 enum { IS_PRESENT = 1 << 3, IS_SWAPPED = 1 << 4, IS_ZERO = 1 << 5, IS_HUGE = 1 << 6 };
-enum { PARTS = 4 }; /* that one look finds for a program's thread, which may have little stack */
 static const uint64_t present_bit = (uint64_t)1 << 63, swapped_bit = (uint64_t)1 << 62,
                       own_bit = (uint64_t)1 << 56;
 
@@ -134,8 +133,8 @@ static int scan_held(int fd, struct fl_range r, uint64_t kinds, uint64_t all,
 static int find_held(int fd, struct fl_range r, uint64_t kinds, uint64_t all, struct fl_range out[],
                      unsigned most)
 {
-    struct scan_region found[PARTS] = {0};
-    int n = scan_held(fd, r, kinds, all, found, most < PARTS ? most : PARTS);
+    struct scan_region found[FL_TOUCHED_MOST] = {0};
+    int n = scan_held(fd, r, kinds, all, found, most < FL_TOUCHED_MOST ? most : FL_TOUCHED_MOST);
 
     for (int i = 0; i < n; i++) {
         out[i] = (struct fl_range){found[i].start, found[i].end - found[i].start};
@@ -199,7 +198,6 @@ int fl_linux_touched(struct fl_range r, struct fl_range out[], unsigned most)
     if (fd < 0) {
         return fd;
     }
-    most = most < PARTS ? most : PARTS;
     /* mincore(2) will not do: it calls a page absent that is swapped out. */
     int n = find_held(fd, r, IS_PRESENT | IS_SWAPPED, 0, out, most);
     if (n == -ENOTTY || n == -EINVAL) {

@@ -40,6 +40,8 @@ enum fl_sys_advice {
 /* Helpers: as many as pay. */
 enum { FL_HELPERS_ALL = 255 };
 
+enum { FL_TOUCHED_MOST = 4 }; /* parts that one look tells of: stacks may be short */
+
 /* Base pages: how many, the lowest and the highest. */
 struct fl_filled {
     unsigned n;
@@ -107,9 +109,8 @@ struct fl_sys {
      * /proc/thread-self/pagemap, Linux 4.2. */
     int (*survey)(struct fl_range r, size_t *out_present, size_t *out_own);
     /* The parts of `r` that hold something, in memory or swapped out, lowest first, in base pages:
-     * how many, `most` at most; as many as that: there may be more behind the last. Negative:
-     * unknown. PAGEMAP_SCAN, Linux 6.7, else /proc/thread-self/pagemap.
-     * Cost: 3 us, and 30 a GiB of huge pages. */
+     * how many, `most` (FL_TOUCHED_MOST) at most: then there may be more. Negative: unknown.
+     * PAGEMAP_SCAN, Linux 6.7, else pagemap(5). Cost: 3 us, and 30 a GiB of huge pages. */
     int (*touched)(struct fl_range r, struct fl_range out[], unsigned most);
     /* The parts of `r` that huge pages are mapped to, as `touched` tells of what holds something.
      * PAGEMAP_SCAN; -ENOTTY before Linux 6.7. */
