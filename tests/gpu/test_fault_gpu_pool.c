@@ -153,6 +153,7 @@ static void every_call_may_fail(void **state)
         sweep(&o);
         o.gc_gb = 0.001;
         o.gc_fast = false;
+        o.chunk = 0; /* small blocks from slabs */
         sweep(&o);
         o.target = FL_GPU_PINNED;
         if (k != FL_GPU_DRIVER) {
