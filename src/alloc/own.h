@@ -26,12 +26,10 @@ static FL_INLINE bool fl_may_keep(const struct fl_extent *e, size_t longest)
 /* `old` had to make room in the cache. As fl_keep_by_node; errno is kept. */
 struct fl_extent *fl_let_go(struct fl_cache *c, struct fl_extent *old);
 
-/* The claimed `e` on a shelf, where its thread uses them, else its cache. As fl_keep_by_node. */
+/* The claimed `e` in its thread's cache. As fl_keep_by_node. */
 static FL_INLINE struct fl_extent *fl_keep(struct fl_cache *c, struct fl_extent *e)
 {
-    struct fl_region *r = fl_route.region;
-    bool shelved = FL_UNLIKELY(c->uses_shelves) && !fl_region_is_closed(r) && fl_shelf_put(r, c, e);
-    struct fl_extent *old = shelved ? NULL : fl_cache_put(r, c, e);
+    struct fl_extent *old = fl_cache_put(fl_route.region, c, e);
 
     return FL_LIKELY(old == NULL) ? NULL : fl_let_go(c, old);
 }

@@ -1,5 +1,4 @@
-/* Requests and frees of large blocks: this thread's cache, else the region, else the next
- * allocator. */
+/* Requests of large blocks: this thread's cache, else the region, else the next allocator. */
 #include "alloc/internal.h"
 #include "alloc/own.h"
 
@@ -106,8 +105,8 @@ static struct fl_extent *from_shelf(struct fl_cache *c, size_t len, size_t align
 {
     bool nodes = fl_route.region->zones.placing.nodes != 0;
     bool plain = align <= fl_page.base; /* no cache serves the rest */
-    bool may = c != NULL && (!nodes || fl_cache_is_home(c)) &&
-               fl_shelf_is_of_use(c, plain ? len : SIZE_MAX) && plain && kind != FL_REQUEST_CALLOC;
+    bool may = c != NULL && (!nodes || fl_cache_is_home(c)) && fl_shelf_is_of_use(c) && plain &&
+               kind != FL_REQUEST_CALLOC;
     struct fl_extent *e = NULL;
 
     if (may) {
@@ -228,12 +227,50 @@ static FL_APART void *malloc_unplanned(size_t n)
     return FL_LIKELY(e != NULL) ? fl_block(e) : malloc_from_region(n);
 }
 
+/* Now and then a hit is more than that. */
+static FL_APART void *note_hit(struct fl_cache *c, struct fl_extent *e)
+{
+    fl_call_worker(true);
+    if (fl_cache_look_is_due(c)) {
+        fl_note_hits();
+    }
+    return fl_block(e);
+}
+
+static FL_COLD void *malloc_anew(struct fl_extent *e, size_t n)
+{
+    fl_region_defer(fl_route.region, e);
+    return malloc_unplanned(n);
+}
+
+/* By far the most requests that do not come to the next allocator end here: the thread has a cache,
+ * so all is up, and a slot has such a block. */
+static FL_INLINE void *malloc_cached(struct fl_cache *c, size_t n)
+{
+    size_t len = fl_align_up(n, fl_page.base);
+    struct fl_extent *e = FL_LIKELY(len < FL_ROUND) ? fl_cache_take_slot(c, len) : NULL;
+
+    if (e == NULL) {
+        return malloc_unplanned(n);
+    }
+    if (FL_UNLIKELY(e->len != len)) {
+        return malloc_anew(e, n);
+    }
+    atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
+    fl_stats_bump(&c->stats.cache_hits);
+    fl_stats_add(&c->stats.hit_bytes, len);
+    return FL_UNLIKELY(fl_cache_look_is_due(c) || atomic_load(&fl_route.region->wants_worker))
+               ? note_hit(c, e)
+               : fl_block(e);
+}
+
 void *fl_malloc_large(size_t n)
 {
     struct fl_cursor *t = fl_plan_cursor;
+    struct fl_cache *c = fl_my_cache;
 
     if (FL_LIKELY(t == NULL)) {
-        return malloc_unplanned(n);
+        return FL_LIKELY(c != NULL) ? malloc_cached(c, n) : malloc_unplanned(n);
     }
     struct fl_extent *e = fl_plan_take_next(t, n);
     return FL_LIKELY(e != NULL) ? fl_block(e) : malloc_unplanned(n);
@@ -342,87 +379,6 @@ FL_COLD _Noreturn void fl_die(const char *call, const void *p)
     fl_text_str(&t, " of a pointer that is not a live block (freed twice, or never allocated): ");
     fl_text_hex(&t, (uintptr_t)p);
     fl_fatal(line);
-}
-
-static FL_COLD void give(struct fl_extent *e)
-{
-    int saved = errno;
-
-    if (FL_UNLIKELY(fl_harden.on)) {
-        fl_harden_give(e, fl_block(e));
-    } else if (fl_region_is_closed(fl_route.region)) {
-        fl_region_defer(fl_route.region, e);
-    } else {
-        fl_region_give(fl_route.region, e);
-    }
-    errno = saved;
-}
-
-static FL_COLD void free_no_block(void *p)
-{
-    if (!fl_harden.on || !fl_harden_free(p)) {
-        fl_die("free", p);
-    }
-}
-
-static FL_COLD void note_touched(struct fl_extent *e)
-{
-    int saved = errno;
-
-    fl_region_note_touched(fl_route.region, e);
-    errno = saved;
-}
-
-/* Not a planned block. */
-static FL_APART void free_extent(struct fl_extent *e)
-{
-    struct fl_region *r = fl_route.region;
-    struct fl_cache *c = fl_my_cache;
-    size_t longest = atomic_load_explicit(&r->cache_max, memory_order_relaxed);
-
-    atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
-                          memory_order_relaxed);
-    if (FL_UNLIKELY((e->left & FL_LEFT_UNSEEN) != 0)) {
-        note_touched(e);
-    }
-    if (FL_LIKELY(c != NULL && fl_may_keep(e, longest))) {
-        e = fl_keep(c, e);
-    } else if (c == NULL) {
-        e = fl_keep_by_node(e, longest);
-    }
-    if (e != NULL) {
-        give(e);
-    }
-    fl_call_worker(false);
-}
-
-static FL_COLD void free_watched(struct fl_extent *e)
-{
-    int saved = errno;
-
-    fl_plan_saw_free(e);
-    errno = saved;
-    if (e->content == FL_CONTENT_INNER) {
-        fl_plan_give(e);
-    } else {
-        free_extent(e);
-    }
-}
-
-void fl_free_ours(void *p)
-{
-    struct fl_extent *e;
-
-    if (FL_UNLIKELY(!fl_region_look(fl_route.region, (uintptr_t)p, &e) || e->base != (uintptr_t)p ||
-                    !fl_extent_free_once(e))) {
-        free_no_block(p);
-    } else if (FL_UNLIKELY(e->life != 0)) {
-        free_watched(e);
-    } else if (e->content == FL_CONTENT_INNER) {
-        fl_plan_give(e);
-    } else {
-        free_extent(e);
-    }
 }
 
 size_t fl_trim(void)

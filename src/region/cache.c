@@ -68,15 +68,22 @@ static FL_INLINE struct fl_extent *take_aged(struct fl_region *r, _Atomic(struct
                : atomic_exchange_explicit(slot, NULL, memory_order_acquire);
 }
 
+/* Lock: region. */
 static struct fl_cache *adopt(struct fl_region *r)
 {
-    for (struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
-        bool free_one = false;
-        if (atomic_compare_exchange_strong(&c->owned, &free_one, true)) {
-            return c;
-        }
+    struct fl_cache *c = r->caches.idle;
+
+    if (c != NULL) {
+        r->caches.idle = c->next_idle;
     }
-    return NULL;
+    return c;
+}
+
+/* Lock: region. */
+static void disown(struct fl_region *r, struct fl_cache *c)
+{
+    c->next_idle = r->caches.idle;
+    r->caches.idle = c;
 }
 
 void *fl_cache_room(struct fl_region *r, size_t bytes)
@@ -99,7 +106,6 @@ static struct fl_cache *make(struct fl_region *r)
     if (c == NULL) {
         return NULL;
     }
-    atomic_store_explicit(&c->owned, true, memory_order_relaxed);
     c->next = r->caches.all;
     atomic_store_explicit(&r->caches.all, c, memory_order_release);
     return c;
@@ -113,10 +119,10 @@ struct fl_cache *fl_cache_acquire(struct fl_region *r)
         c = make(r);
     }
     if (c != NULL) {
+        r->caches.owned++;
         c->uses_shelves = false;
         c->misses = c->row = 0;
         c->theirs = NULL;
-        c->ghost = (struct fl_ghost){0};
         atomic_store_explicit(&c->station,
                               r->zones.placing.nodes != 0 ? FL_STATION_NONE : FL_STATION_ONE,
                               memory_order_relaxed);
@@ -130,8 +136,9 @@ void fl_cache_release(struct fl_region *r, struct fl_cache *c)
     fl_region_lock(r);
     (void)fl_cache_drain(r, c, 0);
     fl_magazine_emptied(c);
+    disown(r, c);
+    r->caches.owned--;
     fl_region_unlock(r);
-    atomic_store(&c->owned, false);
 }
 
 void fl_cache_leave(struct fl_cache *c, struct fl_extent *e)
@@ -394,12 +401,14 @@ void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor
         next = unlist(c);
         relist |= c == survivor;
     }
+    r->caches.idle = NULL;
+    r->caches.owned = survivor != NULL;
     for (struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
         if (c != survivor) {
             (void)fl_cache_drain(r, c, 0);
             fl_magazine_emptied(c);
             atomic_store(&c->listed, false);
-            atomic_store(&c->owned, false);
+            disown(r, c);
         } else if (relist) { /* else it is empty, or its thread is about to enter it */
             fl_cache_list(r, c);
         }

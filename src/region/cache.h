@@ -2,12 +2,14 @@
 #ifndef FL_REGION_CACHE_H
 #define FL_REGION_CACHE_H
 
-#include "region/ghost.h"
+#include "space/space.h"
 #include "stats/stats.h"
 
 struct fl_magazine;
 struct fl_region;
 struct fl_wish;
+
+enum { FL_CACHE_SLOTS = 4 };
 
 /* Where a thread is, as far as its requests go: the node of its CPU, and how often what decides on
  * nodes has changed since boot. A word for each CPU; as long as it is the same, so is the zone. */
@@ -34,9 +36,9 @@ struct fl_cache {
             len; /* of the extent put here last; a hint that spares a look at its descriptor */
     } slot[FL_CACHE_SLOTS];
     _Alignas(FL_CACHE_LINE) struct fl_thread_stats stats;
-    uint32_t oldest;       /* slot that the next put replaces. The owner alone */
-    struct fl_cache *next; /* registry, never shrinks. Lock: region */
-    _Atomic bool owned;    /* by a living thread */
+    uint32_t oldest;            /* slot that the next put replaces. The owner alone */
+    struct fl_cache *next;      /* registry, never shrinks. Lock: region */
+    struct fl_cache *next_idle; /* of those that no thread owns. Lock: region */
     /* Is, or will soon be, in the region's list of filled ones. Set by the owner with the first put
      * since it was cleared */
     _Atomic bool listed;
@@ -49,9 +51,8 @@ struct fl_cache {
     uint8_t asks; /* misses that would have been served there without a question */
     /* See shelf.h. The owner alone, but for `leaving` */
     bool uses_shelves;
-    bool exact;      /* a plan watches the lengths that it gets */
-    uint32_t misses; /* requests that the cache did not serve */
-    struct fl_ghost ghost;
+    bool exact;              /* a plan watches the lengths that it gets */
+    uint32_t misses;         /* requests that the cache did not serve */
     uint32_t nleft;          /* of `leaving`, or more: others may have taken some, */
     size_t left_bytes;       /* and their bytes. The owner alone */
     uint32_t row;            /* see row.h: misses in a row, */
@@ -65,6 +66,8 @@ struct fl_cache {
 /* Blocks on their way. */
 struct fl_caches {
     _Atomic(struct fl_cache *) all;          /* every cache ever made; each one's `next` stays */
+    struct fl_cache *idle;                   /* those that no thread owns. Lock: region */
+    size_t owned;                            /* how many threads own. Likewise */
     _Atomic(struct fl_magazine *) magazines; /* every one ever made; each one's `next` stays */
     _Atomic(struct fl_cache *) filled;       /* those with a put since they were last emptied */
     _Atomic(struct fl_extent *) deferred; /* frees of handlers that interrupted the lock's holder */
@@ -82,6 +85,23 @@ struct fl_cache *fl_cache_acquire(struct fl_region *r);
 void *fl_cache_room(struct fl_region *r, size_t bytes);
 /* Empties it and lets another thread have it. */
 void fl_cache_release(struct fl_region *r, struct fl_cache *c);
+
+/* What waits in the first slot of `len` bytes, no more in it; NULL: nothing. A signal handler may
+ * have changed the slot meanwhile: then it has another length. */
+static FL_INLINE struct fl_extent *fl_cache_take_slot(struct fl_cache *c, size_t len)
+{
+#ifdef __OPTIMIZE__
+#pragma GCC unroll 4
+#endif
+    for (unsigned i = 0; i < FL_CACHE_SLOTS; i++) {
+        if (atomic_load_explicit(&c->slot[i].len, memory_order_relaxed) == len &&
+            atomic_load_explicit(&c->slot[i].extent, memory_order_relaxed) != NULL) {
+            /* acquire: pairs with the release in fl_cache_put */
+            return atomic_exchange_explicit(&c->slot[i].extent, NULL, memory_order_acquire);
+        }
+    }
+    return NULL;
+}
 
 /* An extent of exactly `len` bytes, LIVE; NULL when the cache has none. O(1), no lock,
  * signal-safe. */
@@ -147,11 +167,8 @@ bool fl_cache_has_some(const struct fl_cache *c);
  * that did alone. */
 void fl_cache_list(struct fl_region *r, struct fl_cache *c);
 
-/* Keeps the claimed `e`. Returns the extent that had to make room, for the region; NULL when a slot
- * was free. O(1), no lock, signal-safe. Writes what threads share only the first time after others
- * have emptied the cache. */
-static inline struct fl_extent *fl_cache_put(struct fl_region *r, struct fl_cache *c,
-                                             struct fl_extent *e)
+/* As fl_cache_put, but that the caller looks whether the cache is listed, and lists it. */
+static FL_INLINE struct fl_extent *fl_cache_put_unlisted(struct fl_cache *c, struct fl_extent *e)
 {
     size_t len = e->len; /* once it is in a slot, any thread may have e */
     struct fl_cache_slot *s = NULL;
@@ -170,6 +187,17 @@ static inline struct fl_extent *fl_cache_put(struct fl_region *r, struct fl_cach
      * and at `listed` */
     struct fl_extent *old = atomic_exchange(&s->extent, e);
     atomic_store_explicit(&s->len, len, memory_order_relaxed);
+    return old;
+}
+
+/* Keeps the claimed `e`. Returns the extent that had to make room, for the region; NULL when a slot
+ * was free. O(1), no lock, signal-safe. Writes what threads share only the first time after others
+ * have emptied the cache. */
+static inline struct fl_extent *fl_cache_put(struct fl_region *r, struct fl_cache *c,
+                                             struct fl_extent *e)
+{
+    struct fl_extent *old = fl_cache_put_unlisted(c, e);
+
     if (FL_UNLIKELY(!atomic_load(&c->listed))) {
         fl_cache_list(r, c);
     }

@@ -65,16 +65,6 @@ static size_t beyond(size_t bytes, uint64_t keep)
     return bytes > keep ? bytes - (size_t)keep : 0;
 }
 
-static size_t count_caches(const struct fl_region *r)
-{
-    size_t n = 0;
-
-    for (const struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
-        n += atomic_load_explicit(&c->owned, memory_order_relaxed);
-    }
-    return fl_max(n, 1);
-}
-
 /* With several nodes only of what lies alike whatever its length. */
 static size_t longest_cached(const struct fl_region *r, const struct fl_memory *m)
 {
@@ -83,7 +73,7 @@ static size_t longest_cached(const struct fl_region *r, const struct fl_memory *
     if (m->grouped && m->most < medium_below) {
         size_t all =
             (size_t)m->most / (fl_region_is_scarce(r) ? SCARCE_CACHED_SHARE : CACHED_SHARE);
-        most = fl_min(most, all / FL_CACHE_SLOTS / count_caches(r));
+        most = fl_min(most, all / FL_CACHE_SLOTS / fl_max(r->caches.owned, 1));
     }
     return r->zones.placing.nodes != 0 ? fl_min(most, r->zones.placing.alike_below - fl_page.base)
                                        : most;

@@ -36,7 +36,7 @@ void fl_row_note_back(struct fl_cache *own, size_t blocks)
 
 void fl_row_put_back(struct fl_region *r, struct fl_cache *own)
 {
-    if (own != NULL) {
+    if (own != NULL && !own->uses_shelves) {
         fl_row_note_back(own, fl_cache_drain(r, own, 0));
         if (FL_UNLIKELY(fl_magazine_of(own) != NULL)) {
             fl_magazine_emptied(own);

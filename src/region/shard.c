@@ -200,7 +200,9 @@ static struct fl_extent *take_from(struct fl_region *r, struct fl_shard *s, stru
     unsigned zone = (unsigned)(s - r->shards.of);
 
     (void)put_down_chain(r, s, take_left(s));
-    if (own != NULL) { /* first fit has to see it merged */
+    if (own != NULL && own->uses_shelves) {
+        (void)put_down_chain(r, s, fl_cache_take_left(own));
+    } else if (own != NULL) { /* first fit has to see it merged */
         fl_row_note_back(own, put_down_chain(r, s, fl_cache_take_all(own)));
     }
     if (fl_extent_spare(&r->space, zone) == 0) {

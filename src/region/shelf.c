@@ -148,7 +148,6 @@ bool fl_shelf_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e)
     mark(s, bin, true);
     add(s, len, 1);
     let_go(s);
-    fl_ghost_put(&c->ghost, len);
     if ((atomic_load_explicit(&r->shelves.used, memory_order_relaxed) >> own & 1) == 0) {
         atomic_fetch_or(&r->shelves.used, (uint64_t)1 << own);
     }
@@ -242,9 +241,6 @@ static struct fl_extent *serve(struct fl_region *r, struct fl_cache *c, size_t l
         atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
         fl_stats_bump(&c->stats.cache_hits);
         fl_stats_add(&c->stats.hit_bytes, e->len);
-        if (e->len != len) {
-            fl_ghost_note_longer(&c->ghost, len, e->len);
-        }
     }
     return e;
 }
@@ -271,13 +267,9 @@ struct fl_extent *fl_shelf_take_longer(struct fl_region *r, struct fl_cache *c, 
 void fl_shelf_look(struct fl_cache *c)
 {
     uint64_t now = fl_sys.now_ns();
-    bool enough = fl_ghost_look(&c->ghost, FL_SHELF_MISSES);
 
-    c->uses_shelves = now - c->missed_ns < FAST_NS && !enough;
+    c->uses_shelves = now - c->missed_ns < FAST_NS;
     c->missed_ns = now;
-    if (!c->uses_shelves) {
-        c->ghost = (struct fl_ghost){0};
-    }
 }
 
 static uint64_t all_used(const struct fl_region *r)

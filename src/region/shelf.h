@@ -2,10 +2,10 @@
  * each CPU. Included by region.h.
  *
  * Threads that replace blocks of many lengths at random miss their own caches, which hold four,
- * and would all take the region's lock. While one does so every few microseconds, what it frees
- * goes on the shelf of its CPU, and its requests look there first; until its own four would have
- * served all of them, see ghost.h. What waits is CACHED, as in a thread's cache: in no tree,
- * counted as in use, and any thread may take it. The region takes it back when no free memory fits
+ * and would all take the region's lock. While one does so every few microseconds, what its cache
+ * has no room for goes on the shelf of its CPU, and what its cache does not serve is looked for
+ * there. What waits is CACHED, as in a thread's cache: in no tree, counted as in use, and any
+ * thread may take it. The region takes it back when no free memory fits
  * a request, when it has aged, and where all caches are emptied. Where little is in use there are
  * none. Where there are several nodes, a thread at home, see cache.h, puts and takes what lies in
  * its zone. */
@@ -52,8 +52,8 @@ static inline size_t fl_shelf_bytes_of(const struct fl_shelf *s)
     return atomic_load_explicit(&s->bytes, memory_order_relaxed);
 }
 
-/* Keeps the claimed `e`, which the thread's cache `c` might keep. False: it does not. Signals:
- * safe. No lock is waited for. */
+/* Keeps the claimed `e`, which had to make room in the thread's cache `c`. False: it does not.
+ * Signals: safe. No lock is waited for. */
 bool fl_shelf_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e);
 
 /* An extent of `len` bytes, or a little more, LIVE, counted as a hit; NULL: there is none. What
@@ -65,13 +65,10 @@ struct fl_extent *fl_shelf_take(struct fl_region *r, struct fl_cache *c, size_t 
 struct fl_extent *fl_shelf_take_longer(struct fl_region *r, struct fl_cache *c, size_t len);
 
 /* The owner's requests and frees of blocks, as its cache does not serve them, look at shelves.
- * Counts one such request, of `len` bytes; see fl_ghost_ask. */
+ * Counts one such request. */
 void fl_shelf_look(struct fl_cache *c);
-static inline bool fl_shelf_is_of_use(struct fl_cache *c, size_t len)
+static inline bool fl_shelf_is_of_use(struct fl_cache *c)
 {
-    if (c->uses_shelves) {
-        fl_ghost_ask(&c->ghost, len);
-    }
     if (FL_UNLIKELY(++c->misses % FL_SHELF_MISSES == 0)) {
         fl_shelf_look(c);
     }

@@ -157,14 +157,17 @@ static void realloc_counts_as_a_request(void **state)
     loop_replace(NOTICED + FIRST_WATCH + 100);
     uint64_t rest = fl_plan_mine->watch.rest;
     assert_true(rest > 100);
-    void *p = fl_malloc_large(MIB(4)), *other = fl_malloc_large(KIB(64));
+    char *p = fl_malloc_large(MIB(4)), *wall = p;
+    while (wall <= p) { /* it has to move */
+        wall = fl_malloc_large(MIB(4));
+    }
     fl_plan_mine->watch.rest = 100;
     for (unsigned i = 0; i < 8 && fl_plan_mine->watch.rest == 100; i++) {
         p = fl_realloc_any(p, MIB(8) << i);
     }
     assert_true(fl_plan_mine->watch.rest < 100);
     fl_free_ours(p);
-    fl_free_ours(other);
+    fl_free_ours(wall);
 }
 
 /* What a thread was watched in vain itself it rests for, whatever others find. */

@@ -441,6 +441,25 @@ static void threads_share_them(void **state)
 
 #define T(f) cmocka_unit_test_setup(f, begin)
 
+static void miss(uint64_t ns)
+{
+    fake.now_ns += ns;
+    (void)fl_shelf_is_of_use(shelf_cache);
+}
+
+static void who_misses_often_uses_them(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2 * FL_SHELF_MISSES; i++) {
+        miss(3000);
+    }
+    assert_true(shelf_cache->uses_shelves);
+    for (int i = 0; i < FL_SHELF_MISSES; i++) {
+        miss(5000);
+    }
+    assert_false(shelf_cache->uses_shelves);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -464,6 +483,7 @@ int main(void)
         T(what_waits_is_no_peak),
         T(a_printed_peak_is_never_below_what_is_in_use),
         T(threads_share_them),
+        T(who_misses_often_uses_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

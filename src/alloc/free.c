@@ -1,0 +1,114 @@
+/* Frees of large blocks: into the thread's cache, else to the region. */
+#include "alloc/internal.h"
+#include "alloc/own.h"
+
+#include <errno.h>
+
+static FL_COLD void give(struct fl_extent *e)
+{
+    int saved = errno;
+
+    if (FL_UNLIKELY(fl_harden.on)) {
+        fl_harden_give(e, fl_block(e));
+    } else if (fl_region_is_closed(fl_route.region)) {
+        fl_region_defer(fl_route.region, e);
+    } else {
+        fl_region_give(fl_route.region, e);
+    }
+    errno = saved;
+}
+
+static FL_COLD void free_no_block(void *p)
+{
+    if (!fl_harden.on || !fl_harden_free(p)) {
+        fl_die("free", p);
+    }
+}
+
+static FL_COLD void note_touched(struct fl_extent *e)
+{
+    int saved = errno;
+
+    fl_region_note_touched(fl_route.region, e);
+    errno = saved;
+}
+
+/* It is not kept as it is: see free_extent. */
+static FL_APART void free_slowly(struct fl_cache *c, struct fl_extent *e)
+{
+    size_t longest = atomic_load_explicit(&fl_route.region->cache_max, memory_order_relaxed);
+
+    if (FL_UNLIKELY((e->left & FL_LEFT_UNSEEN) != 0)) {
+        note_touched(e);
+    }
+    if (c == NULL) {
+        e = fl_keep_by_node(e, longest);
+    } else if (fl_may_keep(e, longest)) {
+        e = fl_keep(c, e);
+    }
+    if (e != NULL) {
+        give(e);
+    }
+    fl_call_worker(false);
+}
+
+/* The cache has got one. NULL: nothing had to make room. */
+static FL_APART void after_keep(struct fl_cache *c, struct fl_extent *old)
+{
+    if (!atomic_load(&c->listed)) {
+        fl_cache_list(fl_route.region, c);
+    }
+    old = old != NULL ? fl_let_go(c, old) : NULL;
+    if (old != NULL) {
+        give(old);
+    }
+    fl_call_worker(false);
+}
+
+/* Not a planned block. */
+static FL_APART void free_extent(struct fl_extent *e)
+{
+    struct fl_region *r = fl_route.region;
+    struct fl_cache *c = fl_my_cache;
+    size_t longest = atomic_load_explicit(&r->cache_max, memory_order_relaxed);
+
+    atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
+                          memory_order_relaxed);
+    if (FL_UNLIKELY(c == NULL || !fl_may_keep(e, longest) || (e->left & FL_LEFT_UNSEEN) != 0)) {
+        free_slowly(c, e);
+        return;
+    }
+    struct fl_extent *old = fl_cache_put_unlisted(c, e);
+    if (FL_UNLIKELY(old != NULL || !atomic_load(&c->listed) || atomic_load(&r->wants_worker))) {
+        after_keep(c, old);
+    }
+}
+
+static FL_COLD void free_watched(struct fl_extent *e)
+{
+    int saved = errno;
+
+    fl_plan_saw_free(e);
+    errno = saved;
+    if (e->content == FL_CONTENT_INNER) {
+        fl_plan_give(e);
+    } else {
+        free_extent(e);
+    }
+}
+
+void fl_free_ours(void *p)
+{
+    struct fl_extent *e;
+
+    if (FL_UNLIKELY(!fl_region_look(fl_route.region, (uintptr_t)p, &e) || e->base != (uintptr_t)p ||
+                    !fl_extent_free_once(e))) {
+        free_no_block(p);
+    } else if (FL_UNLIKELY(e->life != 0)) {
+        free_watched(e);
+    } else if (e->content == FL_CONTENT_INNER) {
+        fl_plan_give(e);
+    } else {
+        free_extent(e);
+    }
+}
