@@ -384,7 +384,7 @@ size_t fl_shelf_drain(struct fl_region *r, uint32_t age)
 
     for (uint64_t used = all_used(r); used != 0;) {
         struct fl_shelf *s = &r->shelves.shelf[take_number(&used)];
-        if (fl_shelf_bytes_of(s) != 0 && hold(s)) {
+        if (fl_shelf_bytes_of(s) != 0 && try_hold(s)) {
             struct fl_extent *chain = take_aged(r, s, age, NULL);
             let_go(s);
             n += fl_shelf_give_chain(r, chain);

@@ -24,7 +24,7 @@ enum {
 
 struct fl_shelf {
     /* 1: a thread changes it. Held for some 20 instructions, and waited for by no thread but one
-     * that empties all: others go on without. What follows: who holds it */
+     * that forks: others go on without. What follows: who holds it */
     _Alignas(FL_CACHE_LINE) _Atomic uint32_t word;
     uint32_t hand;                         /* the bin that gives way next */
     _Atomic size_t bytes;                  /* that wait. Relaxed: a hint to others */
