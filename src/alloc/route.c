@@ -256,6 +256,7 @@ static FL_INLINE void *malloc_cached(struct fl_cache *c, size_t n)
     if (FL_UNLIKELY(e->len != len)) {
         return malloc_anew(e, n);
     }
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
     atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
     fl_stats_bump(&c->stats.cache_hits);
     fl_stats_add(&c->stats.hit_bytes, len);

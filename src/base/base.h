@@ -21,6 +21,15 @@
 #define FL_INLINE inline __attribute__((always_inline))
 #define FL_HIDDEN __attribute__((visibility("hidden"))) /* of data: reached without a table */
 
+/* What holds at this point, for the reader, and for debug, sanitizer and fuzz builds, which end the
+ * process where it does not. Nothing in release builds: `cond` has no effects. */
+#if FL_CHECK_LEVEL >= 2 || defined(__SANITIZE_THREAD__)
+#define fl_assert(cond) (FL_LIKELY(cond) ? (void)0 : fl_assert_failed(#cond, __FILE__, __LINE__))
+#else
+#define fl_assert(cond) ((void)sizeof((cond) ? 1 : 0))
+#endif
+_Noreturn void fl_assert_failed(const char *cond, const char *file, unsigned line);
+
 enum { FL_KIB = 1 << 10, FL_MIB = 1 << 20 };
 
 /* Half-open span of addresses [base, base + len). len is bytes; an empty range has len 0 and any

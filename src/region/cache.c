@@ -137,6 +137,7 @@ void fl_cache_release(struct fl_region *r, struct fl_cache *c)
     (void)fl_cache_drain(r, c, 0);
     fl_magazine_emptied(c);
     disown(r, c);
+    fl_assert(r->caches.owned != 0);
     r->caches.owned--;
     fl_region_unlock(r);
 }
@@ -145,6 +146,7 @@ void fl_cache_leave(struct fl_cache *c, struct fl_extent *e)
 {
     bool first = atomic_load_explicit(&c->leaving, memory_order_relaxed) == NULL;
 
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
     c->nleft = first ? 1 : c->nleft + 1;
     c->left_bytes = (first ? 0 : c->left_bytes) + e->len;
     e->next = atomic_load_explicit(&c->leaving, memory_order_relaxed);

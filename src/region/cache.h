@@ -115,6 +115,7 @@ static inline struct fl_extent *fl_cache_take(struct fl_region *r, struct fl_cac
         /* acquire: pairs with the release in fl_cache_put */
         struct fl_extent *e = atomic_exchange_explicit(&s->extent, NULL, memory_order_acquire);
         if (FL_LIKELY(e != NULL && e->len == len)) {
+            fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
             atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
             return e;
         }
@@ -171,6 +172,7 @@ void fl_cache_list(struct fl_region *r, struct fl_cache *c);
 static FL_INLINE struct fl_extent *fl_cache_put_unlisted(struct fl_cache *c, struct fl_extent *e)
 {
     size_t len = e->len; /* once it is in a slot, any thread may have e */
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED && fl_extent_is_sound(e));
     struct fl_cache_slot *s = NULL;
 
 #ifdef __OPTIMIZE__ /* else it is said to be ignored */

@@ -15,6 +15,7 @@
 static void note_dirty(struct fl_fill_plan *g, uintptr_t base, uintptr_t end)
 {
     if (end > base) {
+        fl_assert(g->ndirty < FL_FILL_DIRTY);
         g->dirty[g->ndirty++] = (struct fl_range){base, end - base};
     }
 }
@@ -25,6 +26,7 @@ static void note_part(struct fl_fill_plan *g, const struct fl_extent *e)
     struct fl_range part = fl_extent_range(e), zeroed = fl_range_common(part, e->zeroed);
 
     if (e->content == FL_CONTENT_EMPTY) {
+        fl_assert(g->nfresh < FL_FILL_FRESH);
         g->fresh[g->nfresh++] = part;
     } else if (zeroed.len == 0) {
         note_dirty(g, part.base, fl_range_end(part));
@@ -80,6 +82,7 @@ static void put_back(struct fl_region *r, struct fl_fill_plan *g)
         fl_isolated_return(r, e, is_empty(e));
     }
     g->held = NULL;
+    fl_assert(r->held.exempt >= g->exempt);
     r->held.exempt -= g->exempt;
 }
 
@@ -100,6 +103,7 @@ bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, si
     uintptr_t end = start + len;
     struct fl_extent **last = &g->held;
 
+    fl_assert(len != 0 && e->base <= start && start < e->base + e->len);
     begin(g, (struct fl_range){start, len});
     if (fl_pagemap_reach(&r->space, fl_align_up(end, fl_page.huge), !g->leaves) != 0) {
         return false;
@@ -160,6 +164,7 @@ static void retire(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent
         link = &(*link)->next;
     }
     *link = foreign->next;
+    fl_assert(is_empty(foreign) && r->held.populated >= foreign->len);
     r->held.populated -= foreign->len;
     fl_isolated_take(r, foreign);
     atomic_store_explicit(&foreign->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
@@ -274,6 +279,7 @@ struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_fill_plan *g)
     uintptr_t front = g->live.base, end = fl_range_end(g->live), cut = end;
     unsigned zone = g->zone;
 
+    fl_assert(g->held != NULL && g->live.len != 0);
     for (struct fl_extent *e = g->held, *next; e != NULL; e = next) {
         next = e->next;
         front = fl_min(front, e->base);
@@ -281,6 +287,7 @@ struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_fill_plan *g)
         zone = e->zone;
         use_up(r, g, e);
     }
+    fl_assert(front <= g->live.base && cut >= end);
     g->held = NULL;
     r->held.exempt -= g->exempt;
     if (g->on_touch) {
@@ -313,6 +320,7 @@ struct fl_extent *fl_carve_front(struct fl_region *r, struct fl_extent *e, size_
     unsigned zone = e->zone;
     uint8_t left = e->left != 0 ? FL_LEFT_HOLLOW : 0;
 
+    fl_assert(fl_carve_is_plain(e, e->base, len));
     fl_fit_shorten(r, e, len);
     struct fl_extent *live = fl_extent_make(r, part, FL_CONTENT_POPULATED, zone);
     atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);

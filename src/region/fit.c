@@ -68,7 +68,9 @@ static FL_INLINE void leave(struct fl_region *r, struct fl_extent *e)
 {
     struct fl_free *free = &r->zones.of[e->zone].free;
 
+    fl_assert(fl_extent_state(e) == FL_EXTENT_FREE);
     unqueue(r, e);
+    fl_assert(!fl_extent_is_populated(e) || free->bytes >= fl_extent_there(e));
     free->hidden -= (e->advised & FL_ADVISED_NO_DUMP) != 0;
     free->bytes -= fl_extent_is_populated(e) ? fl_extent_there(e) : 0;
 }
@@ -78,6 +80,7 @@ static void enter(struct fl_region *r, struct fl_extent *e)
 {
     struct fl_free *free = &r->zones.of[e->zone].free;
 
+    fl_assert(fl_extent_state(e) == FL_EXTENT_FREE);
     free->hidden += (e->advised & FL_ADVISED_NO_DUMP) != 0;
     free->bytes += fl_extent_is_populated(e) ? fl_extent_there(e) : 0;
     fl_fit_enqueue(r, e);
@@ -92,6 +95,9 @@ void fl_fit_remove(struct fl_region *r, struct fl_extent *e)
 /* `into` takes over its neighbour `gone`, which is FREE, and in its tree still. */
 static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent *gone)
 {
+    fl_assert(into->zone == gone->zone);
+    fl_assert((into->content == FL_CONTENT_EMPTY) == (gone->content == FL_CONTENT_EMPTY));
+    fl_assert(into->base + into->len == gone->base || gone->base + gone->len == into->base);
     uint32_t age_of_gone = atomic_load_explicit(&gone->epoch, memory_order_relaxed);
 
     leave(r, gone);
@@ -128,6 +134,7 @@ enum fl_queue fl_fit_queue_of(struct fl_region *r, const struct fl_extent *e)
 /* Oldest first, nearly: what comes back older than the head becomes the head. */
 void fl_fit_enqueue(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_extent_state(e) == FL_EXTENT_FREE);
     e->queue = (uint8_t)fl_fit_queue_of(r, e);
     struct fl_extent_list *list = list_of(&r->zones.of[e->zone], e->queue);
     const struct fl_extent *head = TAILQ_FIRST(list);
@@ -147,6 +154,7 @@ void fl_fit_enqueue(struct fl_region *r, struct fl_extent *e)
 
 void fl_fit_note_seen(struct fl_region *r, struct fl_extent *e, bool again)
 {
+    fl_assert(fl_extent_state(e) == FL_EXTENT_FREE);
     fl_fit_unqueue(r, e);
     if (again) {
         e->queue = FL_QUEUE_SEEN;
@@ -186,6 +194,7 @@ static bool join(struct fl_region *r, struct fl_extent *e, struct fl_extent *gon
 {
     bool before = gone->base + gone->len == e->base;
 
+    fl_assert(fl_extent_state(e) != FL_EXTENT_FREE && fl_extent_state(gone) != FL_EXTENT_FREE);
     if ((!before && e->base + e->len != gone->base) || e->zone != gone->zone || !is_plain(e) ||
         !is_plain(gone)) {
         return false;
@@ -205,6 +214,8 @@ static bool join(struct fl_region *r, struct fl_extent *e, struct fl_extent *gon
 
 struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_extent_is_sound(e));
+    fl_assert(e->content == FL_CONTENT_EMPTY || e->content == FL_CONTENT_POPULATED);
     bool empty = e->content == FL_CONTENT_EMPTY;
     unsigned zone = empty ? fl_placing_when_empty(&r->zones.placing, e->zone) : e->zone;
     struct fl_extent *before = fl_extent_free_before(&r->space, e->base, zone);
@@ -270,6 +281,8 @@ void fl_fit_cut(struct fl_region *r, struct fl_extent *e, struct fl_extent *head
 {
     struct fl_extent *seat = head != NULL ? head : tail;
 
+    fl_assert(head == NULL || head->base == e->base);
+    fl_assert(tail == NULL || fl_range_end(fl_extent_range(tail)) == e->base + e->len);
     leave(r, e);
     if (seat != NULL) {
         fl_tree_replace(tree_of(r, seat), e, seat);
@@ -285,6 +298,8 @@ void fl_fit_cut(struct fl_region *r, struct fl_extent *e, struct fl_extent *head
 
 void fl_fit_shorten(struct fl_region *r, struct fl_extent *e, size_t len)
 {
+    fl_assert(fl_extent_state(e) == FL_EXTENT_FREE && e->content == FL_CONTENT_POPULATED);
+    fl_assert(len != 0 && len <= e->len && e->holes == 0);
     if (len == e->len) {
         fl_fit_remove(r, e);
         fl_extent_drop(&r->space, e);

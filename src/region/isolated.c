@@ -43,6 +43,7 @@ static size_t holes_of_edges(struct fl_region *r, const struct fl_extent *e, str
 
 void fl_isolated_put(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_extent_state(e) == FL_EXTENT_FREE && fl_extent_is_sound(e));
     atomic_store_explicit(&e->state, FL_EXTENT_ISOLATED, memory_order_relaxed);
     TAILQ_INSERT_TAIL(&r->isolated, e, by_age);
     fl_unsettled_begin();
@@ -64,6 +65,7 @@ struct fl_extent *fl_isolated_claim_part(struct fl_region *r, struct fl_extent *
     struct fl_range head = {whole.base, part.base - whole.base};
     struct fl_range tail = {fl_range_end(part), fl_range_end(whole) - fl_range_end(part)};
 
+    fl_assert(part.len != 0 && fl_range_common(part, whole).len == part.len);
     size_t in_tail, in_head = holes_of_edges(r, e, head, tail, &in_tail);
     struct fl_extent *before = make_edge(r, head, e, in_head);
 
@@ -94,6 +96,7 @@ size_t fl_isolated_bytes(const struct fl_region *r)
 
 void fl_isolated_take(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_extent_state(e) == FL_EXTENT_ISOLATED);
     TAILQ_REMOVE(&r->isolated, e, by_age);
     fl_unsettled_end();
 }
@@ -102,6 +105,7 @@ void fl_isolated_return(struct fl_region *r, struct fl_extent *e, bool gone)
 {
     fl_isolated_take(r, e);
     if (gone) {
+        fl_assert(r->held.populated >= fl_extent_there(e));
         r->held.populated -= fl_extent_there(e);
         e->content = FL_CONTENT_EMPTY;
         fl_extent_set_zone(e, fl_zone_class(r, e->zone)); /* merges with all that is EMPTY */

@@ -190,6 +190,7 @@ void fl_region_note_peak(struct fl_region *r)
 
 void fl_region_count_use(struct fl_region *r, int64_t in_use)
 {
+    fl_assert(in_use >= 0 || r->stats.in_use >= (uint64_t)-in_use);
     r->stats.in_use += (uint64_t)in_use;
     r->stats.in_use_most = fl_max(r->stats.in_use_most, r->stats.in_use);
     if (r->stats.in_use > r->stats.in_use_peak + r->shelves.seen) {
@@ -208,6 +209,7 @@ void fl_region_count_use(struct fl_region *r, int64_t in_use)
 
 void fl_region_count_given(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED || fl_extent_state(e) == FL_EXTENT_LIVE);
     fl_left_note_gone(r, e);
     if (e->content == FL_CONTENT_LAZY) { /* whatever of it is there: the purge will tell */
         e->content = FL_CONTENT_POPULATED;

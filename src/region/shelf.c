@@ -67,6 +67,7 @@ static bool try_hold(struct fl_shelf *s)
 
 static void let_go(struct fl_shelf *s)
 {
+    fl_assert(atomic_load_explicit(&s->word, memory_order_relaxed) == 1);
     /* release: pairs with the exchange of who holds it next */
     atomic_store_explicit(&s->word, 0, memory_order_release);
     fl_region_leave();
@@ -88,8 +89,10 @@ static uint64_t word_of(const struct fl_shelf *s, unsigned i)
     return atomic_load_explicit(&s->some[i], memory_order_relaxed);
 }
 
+/* Less, where they are negative. */
 static void add(struct fl_shelf *s, size_t bytes, uint32_t blocks)
 {
+    fl_assert((intptr_t)(fl_shelf_bytes_of(s) + bytes) >= 0);
     atomic_store_explicit(&s->bytes, atomic_load_explicit(&s->bytes, memory_order_relaxed) + bytes,
                           memory_order_relaxed);
     atomic_store_explicit(&s->blocks,
@@ -143,6 +146,7 @@ bool fl_shelf_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e)
         !try_hold(s)) {
         return false;
     }
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED && bin < FL_SHELF_BINS);
     e->next = s->bin[bin];
     s->bin[bin] = e;
     mark(s, bin, true);

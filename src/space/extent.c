@@ -235,6 +235,7 @@ void fl_extent_restock(struct fl_space *s, unsigned zone)
 
 void fl_extent_publish_base(struct fl_space *s, const struct fl_extent *e)
 {
+    fl_assert(fl_extent_is_sound(e) && has_entry(s, e->base));
     atomic_store_explicit(entry(s, e->base), (uint32_t)(e - descriptor(s, 0)),
                           memory_order_relaxed);
 }
@@ -244,6 +245,7 @@ void fl_extent_publish(struct fl_space *s, struct fl_extent *e)
     uint32_t index = (uint32_t)(e - descriptor(s, 0));
     uintptr_t last = e->base + e->len - fl_page.base;
 
+    fl_assert(fl_extent_is_sound(e) && has_entry(s, e->base));
     atomic_store_explicit(entry(s, e->base), index, memory_order_relaxed);
     /* The window's last extent ends beyond the pagemap, where no right neighbour will look. */
     if (has_entry(s, last)) {
@@ -273,6 +275,7 @@ struct fl_extent *fl_extent_new(struct fl_space *s, struct fl_range range, enum 
     bool own = has_own_stash(s, zone) && s->descriptors.of_zone[zone].n != 0;
     struct fl_extent *e = pop(own ? &s->descriptors.of_zone[zone] : &s->descriptors.stash);
 
+    fl_assert(fl_extent_state(e) == FL_EXTENT_UNUSED);
     e->base = range.base;
     e->len = range.len;
     e->content = content;
@@ -292,6 +295,7 @@ struct fl_extent *fl_extent_new(struct fl_space *s, struct fl_range range, enum 
 
 void fl_extent_drop(struct fl_space *s, struct fl_extent *e)
 {
+    fl_assert(fl_extent_state(e) != FL_EXTENT_UNUSED);
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
     put(stash_of(s, e->zone), e);
 }

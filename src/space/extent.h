@@ -160,6 +160,18 @@ static inline void fl_extent_set_zone(struct fl_extent *e, unsigned zone)
     __atomic_store_n(&e->zone, (uint8_t)zone, __ATOMIC_RELAXED);
 }
 
+/* As of now: others may change LIVE and CACHED. */
+static inline uint32_t fl_extent_state(const struct fl_extent *e)
+{
+    return atomic_load_explicit(&e->state, memory_order_relaxed);
+}
+
+/* Pages, and some. */
+static inline bool fl_extent_is_sound(const struct fl_extent *e)
+{
+    return e->len != 0 && ((e->base | e->len) & (fl_page.base - 1)) == 0;
+}
+
 static inline bool fl_extent_is_populated(const struct fl_extent *e)
 {
     return e->content == FL_CONTENT_POPULATED;

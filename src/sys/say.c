@@ -60,6 +60,19 @@ void fl_say_last(const char *text, size_t len)
     }
 }
 
+_Noreturn void fl_assert_failed(const char *cond, const char *file, unsigned line)
+{
+    char text[256];
+    struct fl_text t = fl_text_on(text, sizeof text);
+
+    fl_text_str(&t, file);
+    fl_text_str(&t, ":");
+    fl_text_u64(&t, line);
+    fl_text_str(&t, ": does not hold: ");
+    fl_text_str(&t, cond);
+    fl_fatal(text);
+}
+
 _Noreturn void fl_fatal(const char *text)
 {
     fl_say(text);
