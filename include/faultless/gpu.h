@@ -175,7 +175,8 @@ struct fl_gpu_pool_stats {
     uint64_t requested_bytes; /* now, before rounding */
     uint64_t occupied_peak_bytes, held_peak_bytes;
     uint64_t allocs, frees, hits, cross_stream_hits, waits, planned_hits, inplace;
-    uint64_t driver_allocs, driver_frees, driver_ns; /* calls, and the time in them */
+    /* What the driver gave and took back; the time in these calls and in refused ones. */
+    uint64_t driver_allocs, driver_frees, driver_ns;
     uint64_t implicit_syncs; /* driver calls that waited for the whole device */
     uint64_t events, event_queries;
     uint64_t gc_batches, gc_bytes, trims, retries, quarantined, capture_refusals;

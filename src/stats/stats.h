@@ -124,8 +124,8 @@ struct fl_stats_nodes {
     X(allocs, COUNTER, "requests")                                                                 \
     X(hits, COUNTER, "of these served from what a pool had")                                       \
     X(planned_hits, COUNTER, "of these served where a plan says")                                  \
-    X(driver_allocs, COUNTER, "times that the driver was asked for memory")                        \
-    X(driver_ns, COUNTER, "nanoseconds in these calls")                                            \
+    X(driver_allocs, COUNTER, "times that the driver gave memory")                                 \
+    X(driver_ns, COUNTER, "nanoseconds in its calls, refused ones too")                            \
     X(implicit_syncs, COUNTER, "calls of the driver that waited for the whole device")             \
     X(pinned_pools, GAUGE, "pools of pinned memory now")                                           \
     X(pinned_bytes, GAUGE, "bytes pinned now")                                                     \

@@ -126,7 +126,7 @@ int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
     remember(p, rc);
     fl_gpu_note_call(FL_TIMELINE_GPU_TAKE, start, c->len);
     fl_lock_acquire(&p->lock);
-    p->s.driver_allocs++;
+    p->s.driver_allocs += rc == 0;
     p->s.driver_ns += end - start;
     fl_lock_release(&p->lock);
     return rc;
@@ -145,7 +145,7 @@ int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
     remember(p, rc);
     fl_gpu_note_call(FL_TIMELINE_GPU_GIVE, start, c->len);
     fl_lock_acquire(&p->lock);
-    p->s.driver_frees++;
+    p->s.driver_frees += rc == 0;
     p->s.implicit_syncs += p->async == NULL;
     p->s.driver_ns += end - start;
     fl_lock_release(&p->lock);
