@@ -32,6 +32,7 @@ _SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 
 _allocator: Any = None  # PyTorch's object, once use() has succeeded
 _kept: List[Any] = []   # those of mem_pool's pools
+_forgotten: Dict[int, Dict[str, int]] = {}  # of each device, by reset_accumulated_memory_stats
 _warned = False
 
 
@@ -88,18 +89,35 @@ def _register_pinned(torch: Any) -> bool:
     return False
 
 
+def _has_pool(device: int) -> bool:
+    """To ask for the pool makes it, and a context on a device that is not used."""
+    return gpu.device_stats(device)["pools"] != 0
+
+
+def _pool_stats(device: int) -> Dict[str, int]:
+    return pool(device).stats() if _has_pool(device) else dict.fromkeys(gpu.POOL_FIELDS[1:], 0)
+
+
+def _totals(s: Dict[str, int]) -> Dict[str, int]:
+    """What only rises, but for reset_accumulated_memory_stats."""
+    served = s["served_pool_bytes"] + s["served_api_bytes"]
+    return {"allocs": s["allocs"], "frees": s["frees"], "chunks": s["driver_allocs"],
+            "chunks_back": s["driver_frees"], "bytes": served, "bytes_back": served - s["occupied_bytes"]}
+
+
 def _memory_stats(device: int) -> Dict[str, Any]:
     """What torch._C._cuda_memoryStats says of PyTorch's own allocator, of our pool's counters. What
     the pool does not count is 0, as with PyTorch's backend cudaMallocAsync."""
-    s = pool(device).stats()
-    served = s["served_pool_bytes"] + s["served_api_bytes"]
+    s = _pool_stats(device)
+    before = _forgotten.get(device, {})
+    n = {name: total - before.get(name, 0) for name, total in _totals(s).items()}
     held, zero = s["occupied_bytes"] + s["free_bytes"], (0, 0, 0, 0)
-    blocks = (s["allocs"] - s["frees"], 0, s["allocs"], s["frees"])
-    occupied = (s["occupied_bytes"], s["occupied_peak_bytes"], served, served - s["occupied_bytes"])
+    blocks = (s["allocs"] - s["frees"], 0, n["allocs"], n["frees"])
+    occupied = (s["occupied_bytes"], s["occupied_peak_bytes"], n["bytes"], n["bytes_back"])
     metrics = {
         "allocation": blocks, "active": blocks, "allocated_bytes": occupied, "active_bytes": occupied,
         "requested_bytes": (s["requested_bytes"], 0, 0, 0),
-        "segment": (s["driver_allocs"] - s["driver_frees"], 0, s["driver_allocs"], s["driver_frees"]),
+        "segment": (s["driver_allocs"] - s["driver_frees"], 0, n["chunks"], n["chunks_back"]),
         "reserved_bytes": (held, s["held_peak_bytes"], 0, 0),
         "inactive_split": zero, "inactive_split_bytes": zero,
     }
@@ -116,11 +134,28 @@ def _memory_stats(device: int) -> Dict[str, Any]:
     return result
 
 
+def _reset_peaks(device: int) -> None:
+    if _has_pool(device):
+        pool(device).reset_peaks()
+
+
+def _reset_accumulated(device: int) -> None:
+    _forgotten[device] = _totals(_pool_stats(device))
+
+
 def _bridge_stats(torch: Any) -> None:
-    """memory_stats, memory_allocated, max_memory_reserved, memory_summary and the like rest on two
-    functions, which only PyTorch's own allocators have."""
-    torch._C._cuda_memoryStats = _memory_stats
-    torch._C._cuda_resetPeakMemoryStats = lambda device: pool(device).reset_peaks()
+    """memory_stats, memory_allocated, max_memory_reserved, memory_summary and the like rest on
+    functions which only PyTorch's own allocators have; those of torch.accelerator ask PyTorch's own
+    whatever is in its place."""
+    instead = {"_cuda_memoryStats": _memory_stats, "_accelerator_getDeviceStats": _memory_stats,
+               "_cuda_resetPeakMemoryStats": _reset_peaks, "_accelerator_resetPeakStats": _reset_peaks,
+               "_cuda_resetAccumulatedMemoryStats": _reset_accumulated,
+               "_accelerator_resetAccumulatedStats": _reset_accumulated,
+               "_accelerator_emptyCache": lambda: torch.cuda.empty_cache(),
+               "_accelerator_isAllocatorInitialized": lambda: True}
+    for name, function in instead.items():
+        if hasattr(torch._C, name):
+            setattr(torch._C, name, function)
 
 
 def use(strategy: str = "planned", pinned: bool = True) -> bool:

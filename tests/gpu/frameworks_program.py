@@ -194,9 +194,16 @@ def real_statistics():
     assert nested["allocation.all.current"] == 2 and nested["allocation.all.allocated"] == 3
     assert nested["allocated_bytes.all.freed"] == 3 << 20 and nested["requested_bytes.all.current"] == 3 << 20
     assert nested["num_device_alloc"] == stats["driver_allocs"] == nested["segment.all.current"]
+    try:
+        alloc(1 << 45, 0)
+        raise AssertionError("no exception")
+    except RuntimeError:
+        pass
+    assert torch.cuda.memory_stats(0)["segment.all.allocated"] == stats["driver_allocs"]  # not what was refused
     torch.cuda.reset_peak_memory_stats(0)
     assert torch.cuda.max_memory_allocated(0) == 3 << 20
     assert "Allocated memory      |   3072 KiB |   3072 KiB |   6144 KiB |   3072 KiB" in torch.cuda.memory_summary(0)
+    other_ways(torch, alloc, free)
     for block in blocks:
         free(block)
     torch.cuda.reset_peak_memory_stats(0)
@@ -206,6 +213,30 @@ def real_statistics():
         raise AssertionError("no Error")
     except faultless.gpu.Error as e:
         assert "has taken the place" in str(e)
+
+
+def other_ways(torch, alloc, free):
+    """torch.accelerator's figures are the same; a device that is not used stays so; totals begin anew."""
+    import faultless.gpu
+    if hasattr(torch.accelerator, "memory_allocated"):
+        assert torch.accelerator.memory_allocated(0) == torch.cuda.memory_allocated(0) == 3 << 20
+        torch.accelerator.reset_peak_memory_stats(0)
+        assert torch.accelerator.max_memory_allocated(0) == torch.cuda.max_memory_allocated(0) == 3 << 20
+        block = alloc(3 << 20, 0)
+        free(block)
+        torch.accelerator.empty_cache()
+        assert torch.cuda.max_memory_allocated(0) == 6 << 20
+    torch.cuda.reset_peak_memory_stats(1)
+    assert torch.cuda.memory_allocated(1) == torch.cuda.max_memory_reserved(1) == 0
+    assert faultless.gpu.device_stats(1)["pools"] == 0  # nor has it a context
+    torch.cuda.reset_accumulated_memory_stats(0)
+    nested = torch.cuda.memory_stats(0)
+    assert nested["allocation.all.allocated"] == nested["allocated_bytes.all.freed"] == 0
+    assert nested["allocation.all.current"] == 2 and nested["allocated_bytes.all.current"] == 3 << 20
+    free(alloc(1 << 20, 0))
+    nested = torch.cuda.memory_stats(0)
+    assert nested["allocation.all.allocated"] == nested["allocation.all.freed"] == 1
+    assert nested["allocated_bytes.all.allocated"] == nested["allocated_bytes.all.freed"] == 1 << 20
 
 
 def real_pool():
