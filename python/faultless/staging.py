@@ -16,10 +16,12 @@ As with PyTorch's own memory, a stream other than the current one that still wor
 its last tensor goes has to be waited for by the current one before that."""
 import collections.abc
 import ctypes
+import fcntl
+import mmap
 import os
 import warnings
 import weakref
-from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Set, Tuple, Union
 
 import torch
 
@@ -71,7 +73,7 @@ def _extent(t: Any, strides: Tuple[int, ...]) -> int:
 
 def _is_plain(t: Any) -> bool:
     return (type(t) is torch.Tensor and t.device.type == "cpu" and t.layout == torch.strided
-            and t.numel() != 0 and not (t.requires_grad or t.is_quantized or t.is_conj() or t.is_neg()))
+            and not t.is_nested and t.numel() != 0 and not (t.requires_grad or t.is_quantized or t.is_conj() or t.is_neg()))
 
 
 def _layout(shape: Any, dtype: Any) -> Any:
@@ -79,11 +81,22 @@ def _layout(shape: Any, dtype: Any) -> Any:
     return torch.empty(shape, dtype=dtype, device="meta")
 
 
+def _read_direct(fd: int, to: memoryview, offset: int) -> int:
+    """Bytes of a file that is open with O_DIRECT, by way of a buffer in whole blocks."""
+    skip = offset % _ALIGN_READ
+    with mmap.mmap(-1, _up(min(skip + len(to), _PAGE), _ALIGN_READ)) as buffer:
+        size = max(min(os.preadv(fd, [buffer], offset - skip) - skip, len(to)), 0)
+        to[:size] = buffer[skip:skip + size]
+    return size
+
+
 def _read_plainly(fd: int, t: Any, offset: int) -> Any:
     size, done = t.numel() * t.element_size(), 0
-    view = memoryview((ctypes.c_ubyte * size).from_address(t.data_ptr())) if size != 0 else b""
+    view = memoryview((ctypes.c_ubyte * size).from_address(t.data_ptr())).cast("B") if size != 0 else memoryview(b"")
+    direct = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_DIRECT
     while done < size:
-        more = os.preadv(fd, [view[done:]], offset + done)
+        rest, at = view[done:], offset + done
+        more = _read_direct(fd, rest, at) if direct else os.preadv(fd, [rest], at)
         if more == 0:
             raise gpu.Error("the file ends before")
         done += more
@@ -127,6 +140,7 @@ class _Slot:
         self._is_out = False    # tensors of the device are held, or not known not to be
         self._done, self._copied = torch.cuda.Event(), torch.cuda.Event()
         self._user: Any = None  # the stream that `done` is recorded on; None: nothing to wait for
+        self._is_late = False   # it is not recorded yet
         self.is_open = False    # between begin and send
         self.used = 0
         self._ranges: List[Tuple[int, int]] = []  # bytes from, to: for send to copy
@@ -143,6 +157,17 @@ class _Slot:
     def has(self, t: Any) -> bool:
         at = t.data_ptr() - self._mirror.address
         return self.is_open and 0 <= at and at + _extent(t, t.stride()) <= self.used
+
+    def in_place(self, tensors: List[Any]) -> Set[int]:
+        """Which of them go from where they lie: as PyTorch would lay them out, none over another."""
+        found: Set[int] = set()
+        end = 0
+        for at, i in sorted((t.data_ptr(), i) for i, t in enumerate(tensors) if self.has(t)):
+            strides = _strides(tensors[i])
+            if at >= end and strides == tensors[i].stride():
+                found.add(i)
+                end = at + _extent(tensors[i], strides)
+        return found
 
     def has_room(self, size: int) -> bool:
         return _up(self.used, _ALIGN) + size <= self.size
@@ -168,8 +193,10 @@ class _Slot:
     def _order(self, stream: Any) -> None:
         """The stream's next copies come after what was done with the batch before."""
         if self._user is not None and self._user != stream:
+            if self._is_late:
+                self._done.record(self._user)
             stream.wait_event(self._done)
-        self._user = None
+        self._user, self._is_late = None, False
 
     def read(self, fd: int, offset: int, at: int, size: int, stream: Any) -> None:
         self._order(stream)
@@ -191,7 +218,10 @@ class _Slot:
         twin = _Twin(self._mirror)
 
         def retire(_: Any) -> None:  # in whichever thread the last tensor goes
-            self._done.record(user)
+            try:
+                self._done.record(user)
+            except RuntimeError:  # amid a capture, say
+                self._is_late = True
             self._user = user
             self._is_out = False
 
@@ -222,7 +252,7 @@ def _collate(samples: List[Any], empty: Optional[Callable[..., Any]]) -> Any:
 
 
 class _InWorker:
-    """What a Stager is in a DataLoader's worker that was spawned."""
+    """What a Stager is in a DataLoader's worker that was spawned: its `collate`."""
 
     def collate(self, samples: List[Any]) -> Any:
         return _collate(samples, None)
@@ -256,6 +286,12 @@ class Stager:
 
     def __reduce__(self) -> Any:
         return _InWorker, ()
+
+    def __copy__(self) -> "Stager":
+        return self
+
+    def __deepcopy__(self, _: Any) -> "Stager":  # of a model that has it
+        return self
 
     def _warn(self, why: str) -> None:
         if not self._warned:
@@ -300,7 +336,7 @@ class Stager:
         size, slot = t.numel() * t.element_size(), self._open
         at = slot.take(size, _ALIGN) if slot is not None and size != 0 else None
         if slot is None or at is None:
-            return torch.empty(shape, dtype=dtype)
+            return torch.empty(shape, dtype=dtype, device="cpu")
         return slot.host(at, size, dtype).view(t.shape)
 
     def read(self, file: Any, shape: Union[int, Tuple[int, ...]], dtype: Any = torch.float32,
@@ -311,7 +347,7 @@ class Stager:
         size, slot = t.numel() * t.element_size(), self._open
         at = slot.take(size, _ALIGN_READ, copy=False) if slot is not None and size != 0 else None
         if slot is None or at is None:
-            return _read_plainly(fd, torch.empty(shape, dtype=dtype), offset)
+            return _read_plainly(fd, torch.empty(shape, dtype=dtype, device="cpu"), offset)
         slot.read(fd, offset, at, size, self.stream)
         return slot.host(at, size, dtype).view(t.shape)
 
@@ -326,7 +362,8 @@ class Stager:
         slot = self._home(tensors) if self.stream is not None and tensors else None
         if slot is None:
             return self._move(batch, lambda t: t.to(self.device, non_blocking=True))
-        packed = [t if slot.has(t) else _pack(slot, t) for t in tensors]
+        stay = slot.in_place(tensors)
+        packed = [t if i in stay else _pack(slot, t) for i, t in enumerate(tensors)]
         twins = iter(slot.send(packed, self.stream))
         return self._move(batch, lambda t: next(twins) if _is_plain(t) else t.to(self.device))
 
@@ -358,9 +395,11 @@ class Stager:
         if slot is None and None not in self._slots:
             self._warn(f"the program holds {len(self._slots)} batches, and there are no more slots")
             return None
-        if slot is not None and slot.has_room(_need(t for t in tensors if not slot.has(t))):
+        stay, used = (slot.in_place(tensors), slot.used) if slot is not None else (set(), 0)
+        more = _need(t for i, t in enumerate(tensors) if i not in stay)
+        if slot is not None and slot.has_room(more):
             return slot
-        self._size = max(self._size, _up(_need(tensors) * 5 // 4, _PAGE))
+        self._size = max(self._size, _up(max(_need(tensors), used + more) * 5 // 4, _PAGE))
         slot = self._make(self._size)
         if slot is not None:
             slot.begin()

@@ -8,6 +8,7 @@
 
 Asserts; ends with 0."""
 import collections
+import copy
 import ctypes
 import gc
 import os
@@ -158,8 +159,33 @@ def loader():
             raise AssertionError("no Error")
         except faultless.gpu.Error as e:
             assert "ends before" in str(e)
+    assert copy.deepcopy([stager])[0] is stager and copy.copy(stager) is stager  # in this process it is the one
+    direct()
     ragged = stager.collate([(torch.ones(n), n) for n in (1, 2, 3)])
     assert [t.numel() for t in ragged[0]] == [1, 2, 3] and ragged[1].tolist() == [1, 2, 3]
+
+
+def direct():
+    """Plain memory is read into from a file that is open with O_DIRECT, and is the host's whatever
+    PyTorch's default is."""
+    stager, content = faultless.torch.Stager("cpu"), torch.arange(70001).to(torch.uint8)
+    with tempfile.NamedTemporaryFile(dir="/var/tmp") as f:
+        f.write(content.numpy().tobytes())
+        f.flush()
+        file = os.open(f.name, os.O_RDONLY | os.O_DIRECT)
+        for first, last in ((0, 4096), (77, 50078), (4097, 4098), (65536, 70001), (8192, 70001)):
+            assert torch.equal(stager.read(file, last - first, torch.uint8, first), content[first:last])
+        try:
+            stager.read(file, 70001, torch.uint8, 1)
+            raise AssertionError("no Error")
+        except faultless.gpu.Error as e:
+            assert "ends before" in str(e)
+        if hasattr(torch, "set_default_device"):
+            torch.set_default_device("meta")
+            there = stager.read(file, 10, torch.uint8), stager.empty(3), stager.read(f, 10, torch.uint8)
+            torch.set_default_device("cpu")
+            assert all(t.device.type == "cpu" for t in there) and torch.equal(there[0], content[:10])
+        os.close(file)
 
 
 def page():
@@ -208,7 +234,10 @@ def fake():
     kept()
     grown(stager)
     others(stager)
+    views()
+    refused()
     from_a_file()
+    many_reads()
     gc.collect()
     assert FAKE["races"]() == 0 and FAKE["violations"]() == 0, FAKE["report"]()
     assert FAKE["pageable_copies"]() == 0
@@ -273,6 +302,43 @@ def others(stager):
     assert type(batch) is Pair and c.stride() == channels.stride() and p.shape == (10, 2) and z.shape == ()
     assert arrived(c, 7) and arrived(p, 9) and arrived(s, 8) and arrived(z, 6)
     assert not c._is_view() and not s._is_view()  # to autograd they have nothing to do with each other
+    if hasattr(torch, "nested"):
+        nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+        plain_to, torch.Tensor.to = torch.Tensor.to, lambda self, *_, **__: self  # there is no device
+        n, x = stager.push([nested, torch.full((7,), 4, dtype=torch.uint8)])
+        torch.Tensor.to = plain_to
+        assert n is nested and arrived(x, 4)
+
+
+def views():
+    """What lies in the slot comes out as PyTorch would copy it: dense, and each tensor apart."""
+    stager = faultless.torch.Stager("cuda:0", size=4 << 20)
+    stager.begin()
+    x = stager.empty((10, 10), torch.uint8).fill_(3)
+    given = [x, x, x.t(), x[:, ::2], x[:1].expand(4, 10), x[5:]]
+    known = FAKE["copies"]()
+    batch = stager.push(given)
+    assert FAKE["copies"]() - known == 1 and all(arrived(t, 3) for t in batch)
+    assert [t.stride() for t in batch] == [t.clone().stride() for t in given]
+    ranges = sorted((t.data_ptr(), t.data_ptr() + t.numel()) for t in batch)
+    assert all(a[1] <= b[0] for a, b in zip(ranges, ranges[1:])), ranges
+    assert batch[0].data_ptr() - stager._slots[1]._mirror.delta == x.data_ptr()  # the first has not moved
+
+
+def refused():
+    """A slot whose last tensor goes when the driver refuses an event is used again, in order."""
+    stager = faultless.torch.Stager("cuda:0", size=4 << 20)
+    record, first = Event.record, stager.push([torch.full((100,), 1, dtype=torch.uint8)])
+    compute(FAKE, first, [1])
+
+    def refuse(self, stream):
+        raise RuntimeError("refused")
+
+    Event.record = refuse
+    del first
+    Event.record = record
+    steady(stager, 6)
+    assert all(slot.is_idle() for slot in stager._slots)
 
 
 def from_a_file():
@@ -290,6 +356,21 @@ def from_a_file():
             assert FAKE["copies"]() - known == 1  # what was read is there already
             assert arrived(batch[0], 4) and arrived(batch[1], 5) and arrived(batch[2], 6)
             compute(FAKE, batch, (4, 5, 6))
+
+
+def many_reads():
+    """A slot becomes as large as reads want it, which begin at whole pages; then it stays."""
+    stager, made = faultless.torch.Stager("cuda:0"), []
+    stager._make = (lambda inner: lambda size: made.append(size) or inner(size))(stager._make)
+    with tempfile.TemporaryFile() as f:
+        f.write(bytes([4]) * 4096)
+        f.flush()
+        for i in range(12):
+            stager.begin()
+            before = len(made)
+            batch = stager.push([stager.read(f, 100, torch.uint8, j) for j in range(1000)])
+            assert all(arrived(t, 4) for t in (batch[0], batch[-1]))
+    assert len(made) == before and made[-1] >= 4096 * 1000, made
 
 
 def threads():
