@@ -56,6 +56,23 @@ class Step(contextlib.ContextDecorator):
         marks.mark()
 
 
+class Turns:
+    """Steps that are told to begin and to end. One that is not told to end, because of an exception or a batch that is
+    left out, ends where the next one begins."""
+
+    def __init__(self) -> None:
+        self._open: Optional[Step] = None
+
+    def begin(self, which: Step) -> None:
+        self.end()
+        self._open = which.__enter__()
+
+    def end(self) -> None:
+        which, self._open = self._open, None
+        if which is not None:
+            which.__exit__()
+
+
 @overload
 def step(name: Optional[str] = None) -> Step: ...
 

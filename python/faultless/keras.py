@@ -1,7 +1,7 @@
 """For Keras: `model.fit(..., callbacks=[faultless.keras.Steps()])` makes each batch a step."""
 from typing import Any
 
-from ._steps import Step
+from ._steps import Step, Turns
 
 try:
     from keras.callbacks import Callback
@@ -16,17 +16,18 @@ class Steps(Callback):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
+        self._turns = Turns()
         self._train = Step()
         self._test = Step("keras evaluation")
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        self._train.__enter__()
+        self._turns.begin(self._train)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._train.__exit__()
+        self._turns.end()
 
     def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
-        self._test.__enter__()
+        self._turns.begin(self._test)
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._test.__exit__()
+        self._turns.end()

@@ -1,7 +1,7 @@
 """For Lightning: `Trainer(callbacks=[faultless.lightning.Steps()])` makes each batch a step."""
 from typing import Any
 
-from ._steps import Step
+from ._steps import Step, Turns
 
 try:
     from lightning.pytorch.callbacks import Callback
@@ -17,17 +17,21 @@ class Steps(Callback):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
+        self._turns = Turns()
         self._train = Step()
         self._validation = Step("lightning validation")
 
     def on_train_batch_start(self, *_: Any, **__: Any) -> None:
-        self._train.__enter__()
+        self._turns.begin(self._train)
 
     def on_train_batch_end(self, *_: Any, **__: Any) -> None:
-        self._train.__exit__()
+        self._turns.end()
 
     def on_validation_batch_start(self, *_: Any, **__: Any) -> None:
-        self._validation.__enter__()
+        self._turns.begin(self._validation)
 
     def on_validation_batch_end(self, *_: Any, **__: Any) -> None:
-        self._validation.__exit__()
+        self._turns.end()
+
+    def on_exception(self, *_: Any, **__: Any) -> None:
+        self._turns.end()

@@ -184,6 +184,7 @@ class Wheel(unittest.TestCase):
             import {0}
             from served import served, work
             steps = {0}.Steps()
+            steps.{1}(0)  # and no end: an exception, or a batch that is left out
 
             def iterate():
                 steps.{1}(0)
