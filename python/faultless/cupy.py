@@ -25,6 +25,15 @@ def _refuse(why: str) -> bool:
     return False
 
 
+def out_of_memory(cupy: Any, size: int) -> MemoryError:
+    """As CuPy's own pool says it, with our reason."""
+    text = f"Out of memory allocating {size:,} bytes of the device: {gpu.library().fl_gpu_error().decode()}"
+    kind = getattr(getattr(cupy.cuda, "memory", None), "OutOfMemoryError", None)
+    error: MemoryError = kind(size, 0) if kind is not None else MemoryError()
+    error.args = (text,)
+    return error
+
+
 def allocator(cupy: Any) -> Any:
     """What cupy.cuda.set_allocator takes. CuPy looks at no result, so it is looked at here."""
     def address(name: str) -> Any:
@@ -36,8 +45,7 @@ def allocator(cupy: Any) -> Any:
     def malloc(size: int) -> Any:
         pointer = pair.malloc(size)
         if size > 0 and pointer.ptr == 0:
-            raise MemoryError(f"faultless: {size} bytes of the device: "
-                              f"{gpu.library().fl_gpu_error().decode()}")
+            raise out_of_memory(cupy, size)
         return pointer
 
     return malloc

@@ -93,6 +93,12 @@ def cupy():
     try:
         malloc(1 << 50)
         raise AssertionError("no MemoryError")
+    except stand_in.cuda.memory.OutOfMemoryError as e:
+        assert "Out of memory allocating 1,125,899,906,842,624 bytes of the device: " in str(e), e
+    del stand_in.cuda.memory.OutOfMemoryError
+    try:
+        malloc(1 << 50)
+        raise AssertionError("no MemoryError")
     except MemoryError as e:
         assert "bytes of the device" in str(e)
 
@@ -136,6 +142,8 @@ def real_cupy():
         assert faultless.cupy.use() is False and faultless.cupy.use() is False
     assert ["no CUDA device" in str(w.message) for w in seen] == [True], seen
     faultless.cupy.allocator(cupy)  # CuPy takes it
+    error = faultless.cupy.out_of_memory(cupy, 1 << 50)
+    assert isinstance(error, cupy.cuda.memory.OutOfMemoryError) and "of the device" in str(error), error
     pair = [ctypes.cast(getattr(faultless.gpu.library(), name), ctypes.c_void_p).value
             for name in ("fl_gpu_cupy_alloc", "fl_gpu_cupy_free")]
     blocks = [CFunctionAllocatorMemory(n << 20, 0, *pair, 0) for n in (1, 2, 3)]

@@ -26,7 +26,13 @@ class CFunctionAllocator:
         return _Memory(self._param, self._malloc, self._free, size)
 
 
-cuda = types.SimpleNamespace(CFunctionAllocator=CFunctionAllocator, set_allocator=chosen.append)
+class OutOfMemoryError(MemoryError):
+    def __init__(self, size, total, limit=0):
+        super().__init__(f"Out of memory allocating {size:,} bytes (allocated so far: {total:,} bytes).")
+
+
+memory = types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
+cuda = types.SimpleNamespace(CFunctionAllocator=CFunctionAllocator, set_allocator=chosen.append, memory=memory)
 
 
 def is_available():
