@@ -118,7 +118,8 @@ enum {
 };
 
 /* X(need, name, suffix, version, parameters): `need` is REQUIRED or OPTIONAL. The symbol that dlsym
- * knows has SUFFIX behind it. */
+ * knows has SUFFIX behind it. Calls of virtual memory (cuMemMap and its like) are the probes' and
+ * the tests' alone. */
 #define FL_CUDA_CALLS(X)                                                                           \
     X(REQUIRED, cuInit, "", 2000, (unsigned flags))                                                \
     X(REQUIRED, cuDriverGetVersion, "", 2020, (int *version))                                      \
@@ -171,22 +172,22 @@ enum {
     X(REQUIRED, cuMemAllocFromPoolAsync, "", 11020,                                                \
       (fl_CUdeviceptr * address, size_t len, fl_CUmemoryPool pool, fl_CUstream stream))            \
     X(REQUIRED, cuMemFreeAsync, "", 11020, (fl_CUdeviceptr address, fl_CUstream stream))           \
-    X(REQUIRED, cuMemGetAllocationGranularity, "", 10020,                                          \
+    X(OPTIONAL, cuMemGetAllocationGranularity, "", 10020,                                          \
       (size_t * granularity, const struct fl_CUmemAllocationProp *prop,                            \
        fl_CUmemAllocationGranularity_flags option))                                                \
-    X(REQUIRED, cuMemAddressReserve, "", 10020,                                                    \
+    X(OPTIONAL, cuMemAddressReserve, "", 10020,                                                    \
       (fl_CUdeviceptr * address, size_t len, size_t align, fl_CUdeviceptr hint,                    \
        unsigned long long flags))                                                                  \
-    X(REQUIRED, cuMemAddressFree, "", 10020, (fl_CUdeviceptr address, size_t len))                 \
-    X(REQUIRED, cuMemCreate, "", 10020,                                                            \
+    X(OPTIONAL, cuMemAddressFree, "", 10020, (fl_CUdeviceptr address, size_t len))                 \
+    X(OPTIONAL, cuMemCreate, "", 10020,                                                            \
       (fl_CUmemGenericAllocationHandle * handle, size_t len,                                       \
        const struct fl_CUmemAllocationProp *prop, unsigned long long flags))                       \
-    X(REQUIRED, cuMemRelease, "", 10020, (fl_CUmemGenericAllocationHandle handle))                 \
-    X(REQUIRED, cuMemMap, "", 10020,                                                               \
+    X(OPTIONAL, cuMemRelease, "", 10020, (fl_CUmemGenericAllocationHandle handle))                 \
+    X(OPTIONAL, cuMemMap, "", 10020,                                                               \
       (fl_CUdeviceptr address, size_t len, size_t offset, fl_CUmemGenericAllocationHandle handle,  \
        unsigned long long flags))                                                                  \
-    X(REQUIRED, cuMemUnmap, "", 10020, (fl_CUdeviceptr address, size_t len))                       \
-    X(REQUIRED, cuMemSetAccess, "", 10020,                                                         \
+    X(OPTIONAL, cuMemUnmap, "", 10020, (fl_CUdeviceptr address, size_t len))                       \
+    X(OPTIONAL, cuMemSetAccess, "", 10020,                                                         \
       (fl_CUdeviceptr address, size_t len, const struct fl_CUmemAccessDesc *desc, size_t count))   \
     X(OPTIONAL, cuMemcpyBatchAsync, "", 12080,                                                     \
       (fl_CUdeviceptr * to, fl_CUdeviceptr * from, size_t * len, size_t count,                     \
