@@ -251,6 +251,18 @@ def _collate(samples: List[Any], empty: Optional[Callable[..., Any]]) -> Any:
                                                     torch.Tensor: of_tensors})
 
 
+_stagers: Any = weakref.WeakSet()
+
+
+def _go_plainly() -> None:
+    """In a fork's child: neither the device nor the slots' memory is there."""
+    for stager in list(_stagers):
+        stager.stream = stager._open = None
+
+
+os.register_at_fork(after_in_child=_go_plainly)
+
+
 class _InWorker:
     """What a Stager is in a DataLoader's worker that was spawned: its `collate`."""
 
@@ -283,6 +295,7 @@ class Stager:
             if self.device.index is None:
                 self.device = torch.device("cuda", torch.cuda.current_device())
             self.stream = stream or torch.cuda.Stream(self.device)
+            _stagers.add(self)
 
     def __reduce__(self) -> Any:
         return _InWorker, ()

@@ -236,6 +236,7 @@ def fake():
     others(stager)
     views()
     refused()
+    forked()
     from_a_file()
     many_reads()
     gc.collect()
@@ -356,6 +357,21 @@ def from_a_file():
             assert FAKE["copies"]() - known == 1  # what was read is there already
             assert arrived(batch[0], 4) and arrived(batch[1], 5) and arrived(batch[2], 6)
             compute(FAKE, batch, (4, 5, 6))
+
+
+def forked():
+    """In a fork's child batches are made in plain memory; the parent's go on."""
+    stager = faultless.torch.Stager("cuda:0", size=4 << 20)
+    held = stager.push(next(batches(stager, 1)))
+    stager.begin()
+    child = os.fork()
+    if child == 0:
+        x = stager.empty(5, torch.uint8).fill_(7)
+        made = next(batches(stager, 1))
+        os._exit(x.sum() != 35 or [t.numel() for t in made] != [1 << 20, 4096, 100])
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert all(arrived(t, 0) for t in held)
+    steady(stager, 4)
 
 
 def many_reads():
