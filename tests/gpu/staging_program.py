@@ -361,11 +361,12 @@ def from_a_file():
 
 def forked():
     """In a fork's child batches are made in plain memory; the parent's go on."""
-    stager = faultless.torch.Stager("cuda:0", size=4 << 20)
+    stager = faultless.torch.Stager("cuda:0", slots=4, size=4 << 20)
     held = stager.push(next(batches(stager, 1)))
     stager.begin()
     child = os.fork()
     if child == 0:
+        torch.set_num_threads(1)  # OpenMP's other threads are not there, as in DataLoader's workers
         x = stager.empty(5, torch.uint8).fill_(7)
         made = next(batches(stager, 1))
         os._exit(x.sum() != 35 or [t.numel() for t in made] != [1 << 20, 4096, 100])
