@@ -6,7 +6,7 @@
  * others' functions go to the next allocator, and what the start allocates itself is served. No
  * request waits for it; public calls and dlopen do, see fl_boot_for_call. It does not begin in a
  * child of vfork(2), which has the parent's memory, nor while another thread forks, nor where a
- * filter has come that kills.
+ * filter has come that kills, nor where all is the next allocator's.
  *
  * What the start reads is right whenever it is read (page sizes, limits, memory, the nodes and the
  * cpuset), or was read at load, for it may be wrong by now: the environment, the policy and the
@@ -330,7 +330,7 @@ void fl_boot(void)
     uint32_t loaded = FL_BOOT_LOADED;
 
     fl_load();
-    if (atomic_load(&fl_route.booted) != loaded ||
+    if (atomic_load(&fl_route.booted) != loaded || fl_route.threshold == SIZE_MAX ||
         (!fl_sys_is_confined() && fl_home_is_borrowed())) {
         return;
     }
