@@ -148,7 +148,7 @@ def loader():
         got = list(stager(ours))
         assert len(got) == 5 and all(map(same, got, list(plain))), (workers, how)
     stager.begin()
-    x = stager.empty((2, 3))
+    x = stager.empty((2, 3)).fill_(1)
     assert x.shape == (2, 3) and same(stager.push([x]), [x])
     with tempfile.TemporaryFile() as f:
         f.write(bytes(range(100)))

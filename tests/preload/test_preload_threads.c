@@ -97,7 +97,7 @@ static void no_call_takes_much_of_a_stack(void **state)
                                          "FAULTLESS_STEPS=off",      "FAULTLESS_DISABLE=cache",
                                          "FAULTLESS_DISABLE=worker", "FAULTLESS_GUARD=1"};
 #ifdef __OPTIMIZE__
-    static const char bar[] = "1024";
+    static const char bar[] = "1344";
 #else
     static const char bar[] = "12288";
 #endif
