@@ -48,7 +48,7 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
         }
         f = fl_extent_free_at(&r->space, f->base + f->len, e->zone);
     }
-    struct fl_extent *tail = have >= more ? fl_run_carve(r, g, &g->run, &holes) : NULL;
+    struct fl_extent *tail = have >= more ? fl_run_carve(r, g, &holes) : NULL;
     if (tail == NULL) {
         return false;
     }
@@ -279,7 +279,7 @@ static FL_APART struct fl_extent *carve_alike(struct fl_region *r, const struct 
                              .want = len - e->len,
                              .fresh = fresh};
     int holes;
-    struct fl_extent *to = fl_run_carve(r, g, &g->run, &holes);
+    struct fl_extent *to = fl_run_carve(r, g, &holes);
     if (to == NULL) {
         return NULL;
     }

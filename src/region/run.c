@@ -60,9 +60,9 @@ void fl_run_find(struct fl_region *r, size_t len, size_t align, unsigned zone, s
 }
 
 /* 0, or why the run may not be taken; `out_holes`: why its holes may not be filled. */
-static int plan(struct fl_region *r, struct fl_fill_plan *g, const struct fl_run *run,
-                int *out_holes)
+static int plan(struct fl_region *r, struct fl_fill_plan *g, int *out_holes)
 {
+    const struct fl_run *run = &g->run;
     int rc = fl_supply_plan(r, g, run->want, run->fresh, run->own);
 
     if (rc != 0) {
@@ -76,10 +76,11 @@ static int plan(struct fl_region *r, struct fl_fill_plan *g, const struct fl_run
     return *out_holes;
 }
 
-struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_fill_plan *g,
-                               const struct fl_run *run, int *out_holes)
+struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_fill_plan *g, int *out_holes)
 {
-    g->refusal = plan(r, g, run, out_holes);
+    const struct fl_run *run = &g->run;
+
+    g->refusal = plan(r, g, out_holes);
     if (g->refusal != 0) {
         return NULL;
     }

@@ -77,7 +77,7 @@ static struct fl_extent *grow(struct fl_region *r, struct fl_fill_plan *g)
             return NULL;
         }
         live = on_touch ? fl_carve(r, g->run.start, g->run.part.base, len, g)
-                        : fl_run_carve(r, g, &g->run, &holes);
+                        : fl_run_carve(r, g, &holes);
         if (g->refusal != -EEXIST) {
             break;
         }
