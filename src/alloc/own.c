@@ -66,11 +66,8 @@ FL_APART struct fl_extent *fl_let_go(struct fl_cache *c, struct fl_extent *old)
     if (FL_UNLIKELY(fl_region_is_closed(fl_route.region))) {
         return old;
     }
-    if (c->uses_shelves && fl_shelf_put(fl_route.region, c, old)) {
-        return NULL;
-    }
     int saved = errno;
-    bool waits = fl_cache_let_go(fl_route.region, c, old);
+    bool waits = fl_depot_put(fl_route.region, c, old);
     errno = saved;
     return waits ? NULL : old;
 }

@@ -52,7 +52,7 @@ static inline bool fl_cache_look_is_due(const struct fl_cache *c)
 
 static FL_INLINE struct fl_extent *fl_take_cached(struct fl_cache *c, size_t len)
 {
-    struct fl_extent *e = fl_cache_serve(fl_route.region, c, len);
+    struct fl_extent *e = fl_cache_take(fl_route.region, c, len);
 
     if (e != NULL) {
         fl_stats_bump(&c->stats.cache_hits);

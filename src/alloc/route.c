@@ -99,19 +99,17 @@ void fl_tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 
 _Static_assert(2 * FL_ROUND + FL_SPREAD <= FL_CACHED_MOST, "caches hold 64 MiB");
 
-/* Threads that miss their caches all the time look there first. */
-static struct fl_extent *from_shelf(struct fl_cache *c, size_t len, size_t align,
+static struct fl_extent *from_depot(struct fl_cache *c, size_t len, size_t align,
                                     enum fl_request_kind kind)
 {
     bool nodes = fl_route.region->zones.placing.nodes != 0;
     bool plain = align <= fl_page.base; /* no cache serves the rest */
-    bool may = c != NULL && (!nodes || fl_cache_is_home(c)) && fl_shelf_is_of_use(c) && plain &&
-               kind != FL_REQUEST_CALLOC;
+    bool may = c != NULL && (!nodes || fl_cache_is_home(c)) && plain && kind != FL_REQUEST_CALLOC;
     struct fl_extent *e = NULL;
 
     if (may) {
         c->exact = (fl_plan_wants & FL_PLAN_WATCH) != 0;
-        e = fl_shelf_take(fl_route.region, c, len);
+        e = fl_depot_take(fl_route.region, c, len);
     }
     if (e != NULL) {
         fl_call_worker(true);
@@ -125,7 +123,7 @@ static struct fl_extent *from_shelf(struct fl_cache *c, size_t len, size_t align
 static struct fl_extent *take(struct fl_cache *c, size_t len, size_t align,
                               enum fl_request_kind kind)
 {
-    struct fl_extent *e = from_shelf(c, len, align, kind);
+    struct fl_extent *e = from_depot(c, len, align, kind);
 
     fl_plan_count(1);
     if (e == NULL) {
@@ -216,17 +214,6 @@ static FL_INLINE struct fl_extent *from_hand(size_t len, size_t align, enum fl_r
     return align <= fl_page.base ? fl_from_cache(len) : NULL;
 }
 
-static FL_APART void *malloc_unplanned(size_t n)
-{
-    size_t len = fl_route_ready() ? fl_extent_len(n) : 0;
-
-    if (FL_UNLIKELY(len == 0)) {
-        return next_malloc(n);
-    }
-    struct fl_extent *e = from_hand(len, fl_page.base, FL_REQUEST_MALLOC);
-    return FL_LIKELY(e != NULL) ? fl_block(e) : malloc_from_region(n);
-}
-
 /* Now and then a hit is more than that. */
 static FL_APART void *note_hit(struct fl_cache *c, struct fl_extent *e)
 {
@@ -235,6 +222,32 @@ static FL_APART void *note_hit(struct fl_cache *c, struct fl_extent *e)
         fl_note_hits();
     }
     return fl_block(e);
+}
+
+/* One node, and no plan watches the thread. */
+static FL_INLINE struct fl_extent *from_own_depot(size_t len)
+{
+    struct fl_cache *c = fl_my_cache;
+    bool may = c != NULL && fl_plan_cursor == NULL;
+    struct fl_extent *e = may ? fl_depot_take_same(fl_route.region, c, len) : NULL;
+
+    if (e != NULL &&
+        FL_UNLIKELY(fl_cache_look_is_due(c) || atomic_load(&fl_route.region->wants_worker))) {
+        (void)note_hit(c, e);
+    }
+    return e;
+}
+
+static FL_APART void *malloc_unplanned(size_t n)
+{
+    size_t len = fl_route_ready() ? fl_extent_len(n) : 0;
+
+    if (FL_UNLIKELY(len == 0)) {
+        return next_malloc(n);
+    }
+    struct fl_extent *e = from_hand(len, fl_page.base, FL_REQUEST_MALLOC);
+    e = e != NULL ? e : from_own_depot(len);
+    return FL_LIKELY(e != NULL) ? fl_block(e) : malloc_from_region(n);
 }
 
 static FL_COLD void *malloc_anew(struct fl_extent *e, size_t n)

@@ -8,10 +8,6 @@
 #include "region/counts.h"
 #include "region/lock.h"
 
-enum { SHELVED_AT_ONCE = 4 }; /* blocks: no thread waits for long meanwhile */
-enum { LEFT_MOST = 8 };       /* blocks that wait for a lock of their thread's, */
-static const size_t left_bytes_most = (size_t)512 << 10; /* and bytes */
-
 _Atomic uint32_t fl_station[FL_CPU_IDS];
 
 static uint32_t ask(struct fl_region *r, size_t len, struct fl_wish *out)
@@ -120,9 +116,7 @@ struct fl_cache *fl_cache_acquire(struct fl_region *r)
     }
     if (c != NULL) {
         r->caches.owned++;
-        c->uses_shelves = false;
-        c->misses = c->row = 0;
-        c->theirs = NULL;
+        c->alike = 0;
         atomic_store_explicit(&c->station,
                               r->zones.placing.nodes != 0 ? FL_STATION_NONE : FL_STATION_ONE,
                               memory_order_relaxed);
@@ -135,77 +129,15 @@ void fl_cache_release(struct fl_region *r, struct fl_cache *c)
 {
     fl_region_lock(r);
     (void)fl_cache_drain(r, c, 0);
-    fl_magazine_emptied(c);
     disown(r, c);
     fl_assert(r->caches.owned != 0);
     r->caches.owned--;
     fl_region_unlock(r);
 }
 
-void fl_cache_leave(struct fl_cache *c, struct fl_extent *e)
+size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
 {
-    bool first = atomic_load_explicit(&c->leaving, memory_order_relaxed) == NULL;
-
-    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
-    c->nleft = first ? 1 : c->nleft + 1;
-    c->left_bytes = (first ? 0 : c->left_bytes) + e->len;
-    e->next = atomic_load_explicit(&c->leaving, memory_order_relaxed);
-    /* sequentially consistent: comes before a look at `listed`, or at wants_worker */
-    while (!atomic_compare_exchange_weak(&c->leaving, &e->next, e)) {
-    }
-}
-
-struct fl_extent *fl_cache_take_left(struct fl_cache *c)
-{
-    return atomic_load(&c->leaving) == NULL
-               ? NULL
-               : atomic_exchange_explicit(&c->leaving, NULL, memory_order_acquire);
-}
-
-/* Lock: region. */
-static size_t give_chain(struct fl_region *r, struct fl_extent *chain)
-{
-    size_t before = r->stats.in_use, n = fl_shelf_give_chain(r, chain);
-
-    fl_region_note_back(r, before - r->stats.in_use);
-    return n;
-}
-
-/* Under one lock, or it waits on. */
-static void give_left(struct fl_region *r, struct fl_cache *c, const struct fl_extent *last)
-{
-    if (fl_shards_open(&r->shards) != 1 && fl_shard_give_left(r, c, last)) {
-        return;
-    }
-    if (fl_region_lock_unless_forking(r)) {
-        (void)give_chain(r, fl_cache_take_left(c));
-        fl_region_unlock_and_look(r, 0);
-    }
-}
-
-bool fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *e)
-{
-    if (e->len > left_bytes_most || fl_region_is_scarce(r) || fl_sys_is_confined()) {
-        return false;
-    }
-    if (FL_UNLIKELY(fl_row_is_long(c, e->len)) && (e = fl_magazine_put(r, c, e)) == NULL) {
-        return true;
-    }
-    fl_cache_leave(c, e); /* from here on any thread may have it */
-    if (!atomic_load(&c->listed)) {
-        fl_cache_list(r, c);
-    }
-    if (c->nleft > LEFT_MOST || c->left_bytes > left_bytes_most) {
-        give_left(r, c, e);
-    }
-    return true;
-}
-
-/* What is left, and its slots. These looks come after `listed` was cleared. */
-static FL_INLINE size_t drain_plain(struct fl_region *r, struct fl_cache *c, uint32_t age)
-{
-    struct fl_extent *left = fl_cache_take_left(c);
-    size_t n = FL_UNLIKELY(left != NULL) ? give_chain(r, left) : 0;
+    size_t n = 0;
 
     for (unsigned i = 0; i < FL_CACHE_SLOTS; i++) {
         struct fl_extent *e = take_aged(r, &c->slot[i].extent, age);
@@ -218,101 +150,22 @@ static FL_INLINE size_t drain_plain(struct fl_region *r, struct fl_cache *c, uin
     return n;
 }
 
-/* Up to `most` blocks. */
-static FL_APART size_t drain_magazine(struct fl_region *r, struct fl_cache *c, uint32_t age,
-                                      size_t most)
-{
-    struct fl_magazine *m = fl_magazine_of(c);
-    struct fl_extent *chain = NULL;
-    size_t n = 0;
-
-    for (unsigned i = 0, used = m != NULL ? atomic_load(&m->used) : 0; i < used && n < most; i++) {
-        struct fl_extent *e = take_aged(r, &m->slot[i], age);
-        if (e != NULL) {
-            fl_magazine_note_gone(m, e->len);
-            e->next = chain;
-            chain = e;
-            n++;
-        }
-    }
-    if (n != 0) {
-        (void)give_chain(r, chain);
-    }
-    return n;
-}
-
-size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
-{
-    size_t n = drain_plain(r, c, age);
-
-    return FL_LIKELY(fl_magazine_of(c) == NULL) ? n : n + drain_magazine(r, c, age, SIZE_MAX);
-}
-
-/* `e`, if there is one, before the chain. */
-static struct fl_extent *chained(struct fl_extent *e, struct fl_extent *chain)
-{
-    if (e == NULL) {
-        return chain;
-    }
-    e->next = chain;
-    return e;
-}
-
-struct fl_extent *fl_cache_take_all(struct fl_cache *c)
-{
-    struct fl_magazine *m = fl_magazine_of(c);
-    struct fl_extent *chain = fl_cache_take_left(c);
-
-    for (unsigned i = 0; i < FL_CACHE_SLOTS; i++) {
-        chain = chained(take_aged(NULL, &c->slot[i].extent, 0), chain);
-    }
-    for (unsigned i = 0, used = m != NULL ? atomic_load(&m->used) : 0; i < used; i++) {
-        chain = chained(take_aged(NULL, &m->slot[i], 0), chain);
-    }
-    fl_magazine_emptied(c);
-    return chain;
-}
-
-static void count_magazine(const struct fl_magazine *m, struct fl_cached *sum)
-{
-    for (unsigned i = 0, used = atomic_load(&m->used); i < used; i++) {
-        if (atomic_load_explicit(&m->slot[i], memory_order_relaxed) != NULL) {
-            sum->blocks++;
-            sum->bytes += atomic_load_explicit(&m->len, memory_order_relaxed);
-        }
-    }
-}
-
 void fl_cache_count(const struct fl_cache *c, struct fl_cached *sum)
 {
-    if (fl_magazine_of(c) != NULL) {
-        count_magazine(fl_magazine_of(c), sum);
-    }
     for (const struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
         if (atomic_load_explicit(&s->extent, memory_order_relaxed) != NULL) {
             sum->blocks++;
             sum->bytes += atomic_load_explicit(&s->len, memory_order_relaxed);
         }
     }
-    /* Who takes them out of the chain has the region lock; the owner only puts others before
-     * them. */
-    const struct fl_extent *e = atomic_load_explicit(&c->leaving, memory_order_acquire);
-    for (; e != NULL; e = e->next) {
-        sum->blocks++;
-        sum->bytes += e->len;
-    }
 }
 
 bool fl_cache_has_some(const struct fl_cache *c)
 {
-    const struct fl_magazine *m = fl_magazine_of(c);
-    bool some = atomic_load(&c->leaving) != NULL;
+    bool some = false;
 
     for (unsigned i = 0; i < FL_CACHE_SLOTS && !some; i++) {
         some = atomic_load(&c->slot[i].extent) != NULL;
-    }
-    for (unsigned i = 0, used = m != NULL ? atomic_load(&m->used) : 0; i < used && !some; i++) {
-        some = atomic_load(&m->slot[i]) != NULL;
     }
     return some;
 }
@@ -359,40 +212,17 @@ size_t fl_cache_drain_all(struct fl_region *r, uint32_t age)
     size_t n = 0;
 
     if (age == 0) {
-        return drain_filled(r) + fl_shelf_drain(r, 0);
+        return drain_filled(r) + fl_depot_drain(r, 0);
     }
     for (struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
         n += fl_cache_drain(r, c, age);
     }
-    return n + fl_shelf_drain(r, age);
+    return n + fl_depot_drain(r, age);
 }
 
-/* All but what waits in magazines, and some of that. */
-static size_t drain_filled_some(struct fl_region *r, size_t from_magazines)
+size_t fl_cache_drain_some(struct fl_region *r, size_t most)
 {
-    size_t n = 0, some = 0;
-
-    for (struct fl_cache *c = take_list(r), *next; c != NULL; c = next) {
-        next = unlist(c);
-        n += drain_plain(r, c, 0);
-        some += some < from_magazines ? drain_magazine(r, c, 0, from_magazines - some) : 0;
-        if (some == from_magazines && fl_cache_has_some(c)) {
-            fl_cache_list(r, c);
-        }
-    }
-    return n + some;
-}
-
-size_t fl_cache_drain_some(struct fl_region *r, size_t from_magazines)
-{
-    return drain_filled_some(r, from_magazines) + fl_shelf_drain_some(r, SHELVED_AT_ONCE);
-}
-
-void fl_cache_drain_magazines(struct fl_region *r)
-{
-    for (struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
-        (void)drain_magazine(r, c, 0, SIZE_MAX);
-    }
+    return drain_filled(r) + fl_depot_drain_some(r, most);
 }
 
 void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor)
@@ -408,7 +238,6 @@ void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor
     for (struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
         if (c != survivor) {
             (void)fl_cache_drain(r, c, 0);
-            fl_magazine_emptied(c);
             atomic_store(&c->listed, false);
             disown(r, c);
         } else if (relist) { /* else it is empty, or its thread is about to enter it */

@@ -5,7 +5,6 @@
 #include "space/space.h"
 #include "stats/stats.h"
 
-struct fl_magazine;
 struct fl_region;
 struct fl_wish;
 
@@ -49,27 +48,18 @@ struct fl_cache {
         station;  /* FL_STATION_NONE: not placed yet; FL_STATION_ONE: there is one node */
     uint8_t zone; /* written while the station is FL_STATION_NONE */
     uint8_t asks; /* misses that would have been served there without a question */
-    /* See shelf.h. The owner alone, but for `leaving` */
-    bool uses_shelves;
-    bool exact;              /* a plan watches the lengths that it gets */
-    uint32_t misses;         /* requests that the cache did not serve */
-    uint32_t nleft;          /* of `leaving`, or more: others may have taken some, */
-    size_t left_bytes;       /* and their bytes. The owner alone */
-    uint32_t row;            /* see row.h: misses in a row, */
-    size_t row_len;          /* of that length. The owner, with a lock of the region */
-    struct fl_cache *theirs; /* the last one whose magazine was looked at. The owner */
-    _Atomic(struct fl_magazine *) magazine; /* NULL: no row was ever long */
-    uint64_t missed_ns;                     /* monotonic; at the last look at how fast they come */
-    _Atomic(struct fl_extent *) leaving;    /* have to make room: for the next drain */
+    /* See depot.h. The owner alone */
+    bool exact;       /* a plan watches the lengths that it gets */
+    uint32_t alike;   /* requests in a row that the slots did not serve, */
+    size_t alike_len; /* of that length */
 };
 
 /* Blocks on their way. */
 struct fl_caches {
-    _Atomic(struct fl_cache *) all;          /* every cache ever made; each one's `next` stays */
-    struct fl_cache *idle;                   /* those that no thread owns. Lock: region */
-    size_t owned;                            /* how many threads own. Likewise */
-    _Atomic(struct fl_magazine *) magazines; /* every one ever made; each one's `next` stays */
-    _Atomic(struct fl_cache *) filled;       /* those with a put since they were last emptied */
+    _Atomic(struct fl_cache *) all;       /* every cache ever made; each one's `next` stays */
+    struct fl_cache *idle;                /* those that no thread owns. Lock: region */
+    size_t owned;                         /* how many threads own. Likewise */
+    _Atomic(struct fl_cache *) filled;    /* those with a put since they were last emptied */
     _Atomic(struct fl_extent *) deferred; /* frees of handlers that interrupted the lock's holder */
 };
 
@@ -206,16 +196,6 @@ static inline struct fl_extent *fl_cache_put(struct fl_region *r, struct fl_cach
     return old;
 }
 
-/* Leaves `e` to the next drain of the cache. The owner. Signals: safe. No lock. */
-void fl_cache_leave(struct fl_cache *c, struct fl_extent *e);
-/* A chain by `next`, the caller's. Lock: any shard's. */
-struct fl_extent *fl_cache_take_left(struct fl_cache *c);
-/* `e` had to make room. It waits in the thread's magazine; or for its next request from the region,
- * which takes the lock anyway; or goes there with all that waits, once that is some. False: it is
- * too long for that, or the process is confined, where nothing ages. The owner. Signals: safe where
- * the region is not closed. */
-bool fl_cache_let_go(struct fl_region *r, struct fl_cache *c, struct fl_extent *e);
-
 /* All extents out of a cache, or out of all, or those older than `age` ticks. Returns how many.
  * Cost: all of all caches: one look for each cache that was filled since the last time; by age: for
  * each there is. */
@@ -225,15 +205,10 @@ static inline unsigned fl_cache_cpu(const struct fl_cache *c)
 {
     return fl_cpu_offset != 0 ? fl_cpu_here() : (unsigned)((uintptr_t)c / sizeof *c);
 }
-/* All extents out of it, a chain by `next`: they are the caller's. The owner. Lock: any shard's. */
-struct fl_extent *fl_cache_take_all(struct fl_cache *c);
 size_t fl_cache_drain_all(struct fl_region *r, uint32_t age);
-/* All out of caches, but so many blocks of what waits in magazines, and some of what waits on
- * shelves. */
-enum { FL_MAGAZINES_AT_ONCE = 16 };
-size_t fl_cache_drain_some(struct fl_region *r, size_t from_magazines);
-/* All that waits in magazines. */
-void fl_cache_drain_magazines(struct fl_region *r);
+/* All out of the threads' slots, and up to `most` blocks out of depots. */
+enum { FL_DRAINED_AT_ONCE = 16 };
+size_t fl_cache_drain_some(struct fl_region *r, size_t most);
 /* In a child of fork(2): empties all but `survivor`, for other threads to have. */
 void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor);
 

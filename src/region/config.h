@@ -14,7 +14,6 @@ struct fl_region_config {
     uint64_t tick_ns;           /* of requests and frees where no worker ticks; 0: nothing ages */
     enum fl_move_method method; /* the best one that may be tried */
     size_t eager_max;  /* bytes; larger requests are lazy. 0: an eighth of what is available */
-    size_t shelf_from; /* bytes in use, below which nothing waits on shelves; 0: 128 MiB */
     size_t shard_from; /* bytes in use for each shard; 0: 16 MiB */
     unsigned shards;   /* from the first request on, with one node; 0: as threads need them */
     size_t limit;      /* bytes held populated at most; 0: what fl_memory_look says is left */

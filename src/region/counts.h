@@ -55,7 +55,7 @@ static inline bool fl_extent_is_aged(const struct fl_region *r, const struct fl_
 
     return now - atomic_load_explicit(&e->epoch, memory_order_relaxed) >= age;
 }
-/* The most that was in use, but for what waits on shelves. */
+/* The most that was in use, but for what waits in depots. */
 void fl_region_note_peak(struct fl_region *r);
 /* A request has been handed so much unpopulated memory; 0: none. Lock: region. */
 static inline void fl_region_count_lazy(struct fl_region *r, size_t len)
@@ -68,5 +68,7 @@ void fl_region_count_use(struct fl_region *r, int64_t in_use);
 /* fl_region_give, with the lock held; count_given: all of it but that it is inserted. */
 void fl_region_give_locked(struct fl_region *r, struct fl_extent *e);
 void fl_region_count_given(struct fl_region *r, struct fl_extent *e);
+/* A chain by `next` of claimed blocks: all of it to the region. Returns how many. */
+size_t fl_region_give_chain(struct fl_region *r, struct fl_extent *e);
 
 #endif

@@ -89,7 +89,7 @@ void fl_region_fork_lock(struct fl_region *r)
         keep_from_child(r);
         fl_lock_permit_calls(false);
     }
-    fl_shelf_fork_lock(r);
+    fl_depot_fork_lock(r);
     fl_lock_acquire(&r->pages.move.lock); /* no descriptor of ours is open */
     fl_lock_hold_for_fork(&r->pages.move.lock);
     for (unsigned i = 0; i < fl_shards_open(&r->shards); i++) {
@@ -101,7 +101,7 @@ void fl_region_fork_lock(struct fl_region *r)
 void fl_region_fork_parent(struct fl_region *r)
 {
     atomic_fetch_sub_explicit(&r->fork.threads, 1, memory_order_relaxed);
-    fl_shelf_fork_parent(r);
+    fl_depot_fork_parent(r);
     fl_lock_release_in_parent(&r->pages.move.lock);
     for (unsigned i = 0; i < fl_shards_open(&r->shards); i++) {
         fl_lock_release_in_parent(&r->shards.of[i].lock);
@@ -180,7 +180,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     }
     fl_fill_fork_child();
     fl_look_fork_child(r);
-    fl_shelf_fork_child(r);
+    fl_depot_fork_child(r);
     fl_region_leave();
     atomic_store_explicit(&r->locked, false, memory_order_relaxed); /* mlockall(2) ends at fork */
     if (!whole) {
@@ -209,7 +209,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     atomic_store(&r->touch.open, false);
     r->stats.populated_peak = r->held.populated;
     r->stats.in_use_peak = r->stats.in_use_most = r->stats.in_use;
-    r->shelves.seen = 0;
+    r->depots.seen = 0;
     r->clock.has_worker = r->clock.is_aging = false;
     atomic_store(&r->wants_worker, r->held.populated >= FL_WORKER_FROM);
     r->fork.survivor = survivor;

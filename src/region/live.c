@@ -43,10 +43,6 @@ static void add_words(const struct fl_region *r, struct fl_live_page *p)
     OF_CACHE(what, slot[i].len), .when = offsetof(struct fl_cache, slot[i].extent),                \
                                  .when_width = sizeof(void *)
 
-#define LEFT(what)                                                                                 \
-    OF_CACHE(what, left_bytes), .when = offsetof(struct fl_cache, leaving),                        \
-                                .when_width = sizeof(void *)
-
 /* Every cache ever made: the chain never gets shorter. */
 static void add_caches(const struct fl_region *r, struct fl_live_page *p)
 {
@@ -58,8 +54,6 @@ static void add_caches(const struct fl_region *r, struct fl_live_page *p)
         {SLOT(FL_LIVE_RESERVE_BYTES, 1)},
         {SLOT(FL_LIVE_RESERVE_BYTES, 2)},
         {SLOT(FL_LIVE_RESERVE_BYTES, 3)},
-        {LEFT(FL_LIVE_RESERVE_BYTES)},
-        {LEFT(FL_LIVE_LIVE_BYTES), .subtracts = 1},
         {SLOT(FL_LIVE_LIVE_BYTES, 0), .subtracts = 1},
         {SLOT(FL_LIVE_LIVE_BYTES, 1), .subtracts = 1},
         {SLOT(FL_LIVE_LIVE_BYTES, 2), .subtracts = 1},
@@ -75,36 +69,18 @@ static void add_caches(const struct fl_region *r, struct fl_live_page *p)
                 term, COUNT(term));
 }
 
-/* What other threads took is in both words until the owner passes by. */
-static void add_magazines(const struct fl_region *r, struct fl_live_page *p)
+static void add_depots(const struct fl_region *r, struct fl_live_page *p)
 {
     static const struct fl_live_term term[] = {
-        {FL_LIVE_WORD(FL_LIVE_RESERVE_BYTES, struct fl_magazine, bytes)},
-        {FL_LIVE_WORD(FL_LIVE_RESERVE_BYTES, struct fl_magazine, gone), .subtracts = 1},
-        {FL_LIVE_WORD(FL_LIVE_LIVE_BYTES, struct fl_magazine, gone)},
-        {FL_LIVE_WORD(FL_LIVE_LIVE_BYTES, struct fl_magazine, bytes), .subtracts = 1},
+        {FL_LIVE_WORD(FL_LIVE_RESERVE_BYTES, struct fl_depot, bytes)},
+        {FL_LIVE_WORD(FL_LIVE_LIVE_BYTES, struct fl_depot, bytes), .subtracts = 1},
     };
 
     fl_live_add(p,
-                (struct fl_live_list){.at = fl_live_at(&r->caches.magazines),
-                                      .size = offsetof(struct fl_magazine, slot),
-                                      .shape = FL_LIVE_CHAIN,
-                                      .next = offsetof(struct fl_magazine, next)},
-                term, COUNT(term));
-}
-
-static void add_shelves(const struct fl_region *r, struct fl_live_page *p)
-{
-    static const struct fl_live_term term[] = {
-        {FL_LIVE_WORD(FL_LIVE_RESERVE_BYTES, struct fl_shelf, bytes)},
-        {FL_LIVE_WORD(FL_LIVE_LIVE_BYTES, struct fl_shelf, bytes), .subtracts = 1},
-    };
-
-    fl_live_add(p,
-                (struct fl_live_list){.at = fl_live_at(r->shelves.shelf),
-                                      .count = FL_SHELVES,
-                                      .size = offsetof(struct fl_shelf, some),
-                                      .next = sizeof(struct fl_shelf)},
+                (struct fl_live_list){.at = fl_live_at(r->depots.depot),
+                                      .count = FL_DEPOTS,
+                                      .size = offsetof(struct fl_depot, some),
+                                      .next = sizeof(struct fl_depot)},
                 term, COUNT(term));
 }
 
@@ -144,8 +120,7 @@ void fl_region_live(const struct fl_region *r, struct fl_live_page *p)
     add_counters(r, p);
     add_words(r, p);
     add_caches(r, p);
-    add_magazines(r, p);
-    add_shelves(r, p);
+    add_depots(r, p);
     add_zones(r, p);
     add_shards(r, p);
 }

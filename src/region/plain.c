@@ -4,7 +4,6 @@
 #include "region/carve.h"
 #include "region/counts.h"
 #include "region/lock.h"
-#include "region/row.h"
 #include "region/take.h"
 #include "region/tick.h"
 
@@ -27,20 +26,32 @@ static bool is_ordinary(const struct fl_region *r, size_t len)
            !atomic_load_explicit(&r->tight, memory_order_relaxed) && !fl_left_is_sparse(r, len);
 }
 
+static struct fl_extent *first(struct fl_region *r, size_t len, size_t align, unsigned zone)
+{
+    struct fl_extent *e = fl_fit_first(&r->zones.of[zone].populated, len, align);
+
+    return e != NULL && fl_carve_is_plain(e, fl_align_up(e->base, align), len) ? e : NULL;
+}
+
 static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,
                               unsigned zone)
 {
-    fl_row_put_back(r, own); /* first fit has to see it merged */
-    struct fl_extent *e = fl_fit_first(&r->zones.of[zone].populated, len, align);
-    if (e == NULL || !fl_carve_is_plain(e, fl_align_up(e->base, align), len)) {
+    struct fl_extent *e;
+    unsigned n;
+
+    (void)fl_region_give_chain(r, fl_depot_trim(r, own));
+    e = first(r, len, align, zone);
+    if (e == NULL && own != NULL && fl_cache_drain(r, own, 0) != 0) {
+        e = first(r, len, align, zone); /* merged, what waited there may do */
+    }
+    if (e == NULL) {
         return NULL;
     }
-    unsigned n = align <= fl_page.base ? fl_row_of(r, own, e, len) : 1;
+    e = fl_depot_carve(r, align <= fl_page.base ? own : NULL, e, len, &n);
     r->stats.takes++;
     r->stats.take_bytes += len;
     r->stats.kept += n - 1;
     fl_region_count_use(r, (int64_t)(n * len));
-    e = fl_row_take(r, own, e, len, n);
     fl_watch_new(r, e);
     return e;
 }
@@ -56,9 +67,9 @@ static struct fl_extent *take_plain(struct fl_region *r, struct fl_cache *own, s
     }
     struct fl_shard *s = &r->shards.of[0];
     fl_shard_look(r, s);
-    if (own != NULL && own->uses_shelves && align <= fl_page.base) {
+    if (own != NULL && align <= fl_page.base) {
         if (!fl_region_lock_soon(r)) {
-            return fl_shelf_take_longer(r, own, len);
+            return fl_depot_take_longer(r, own, len);
         }
     } else if (!fl_region_lock_unless_forking(r)) {
         return NULL;
@@ -90,8 +101,5 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
     unsigned zone = zero ? NO_ZONE : zone_of(r, own, len);
     struct fl_extent *e = zone != NO_ZONE ? take_plain(r, own, len, align, zone) : NULL;
 
-    if (FL_UNLIKELY(e == NULL) && zone != NO_ZONE && align <= fl_page.base) {
-        e = fl_magazine_take_theirs(r, own, len);
-    }
     return e != NULL ? e : fl_take_long(r, own, len, align, zero);
 }

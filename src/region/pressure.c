@@ -113,16 +113,15 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
     bool was = atomic_load_explicit(&r->tight, memory_order_relaxed);
     /* It must get much better before it counts as better: no back and forth at each step. */
     struct fl_free free = fl_region_free(r);
-    size_t idle = free.bytes + fl_shelf_bytes(r) + fl_magazine_bytes(r);
+    size_t idle = free.bytes + fl_depot_bytes(r);
     bool tight = m->headroom / 2 < idle || (was && m->headroom / 4 < r->held.populated);
 
     tight = tight && fl_region_kept(r) != SIZE_MAX;
 
     atomic_store_explicit(&r->tight, tight, memory_order_relaxed);
-    fl_shelf_resize(r);
+    fl_depot_resize(r);
     if (tight || idle > m->keep) {
-        (void)fl_shelf_drain(r, 0);
-        fl_cache_drain_magazines(r);
+        (void)fl_depot_drain(r, 0);
     }
     atomic_store_explicit(&r->cache_max, tight ? 0 : longest_cached(r, m), memory_order_relaxed);
     r->pieces.headroom = fl_min(m->headroom, SIZE_MAX);

@@ -181,11 +181,11 @@ bool fl_region_is_absurd(const struct fl_region *r, size_t len)
     return len > r->pressure.absurd_above;
 }
 
-/* What waits on shelves is no need of the program's. */
+/* What waits in depots is no need of the program's. */
 void fl_region_note_peak(struct fl_region *r)
 {
-    r->shelves.seen = fl_min(fl_shelf_bytes(r), r->stats.in_use);
-    r->stats.in_use_peak = fl_max(r->stats.in_use_peak, r->stats.in_use - r->shelves.seen);
+    r->depots.seen = fl_min(fl_depot_bytes(r), r->stats.in_use);
+    r->stats.in_use_peak = fl_max(r->stats.in_use_peak, r->stats.in_use - r->depots.seen);
 }
 
 void fl_region_count_use(struct fl_region *r, int64_t in_use)
@@ -193,11 +193,11 @@ void fl_region_count_use(struct fl_region *r, int64_t in_use)
     fl_assert(in_use >= 0 || r->stats.in_use >= (uint64_t)-in_use);
     r->stats.in_use += (uint64_t)in_use;
     r->stats.in_use_most = fl_max(r->stats.in_use_most, r->stats.in_use);
-    if (r->stats.in_use > r->stats.in_use_peak + r->shelves.seen) {
+    if (r->stats.in_use > r->stats.in_use_peak + r->depots.seen) {
         fl_region_note_peak(r);
     }
-    if (++r->shelves.uses % FL_SHELF_USES == 0) {
-        fl_shelf_resize(r);
+    if (++r->depots.uses % FL_DEPOT_USES == 0) {
+        fl_depot_resize(r);
     }
     if (fl_region_counted(r) > r->stats.populated_peak) {
         r->stats.populated_peak = fl_region_counted(r);
@@ -224,6 +224,24 @@ void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
 {
     fl_region_count_given(r, e);
     (void)fl_fit_insert(r, e);
+}
+
+size_t fl_region_give_chain(struct fl_region *r, struct fl_extent *e)
+{
+    struct fl_extent *run = NULL;
+    size_t before = r->stats.in_use, n = 0;
+
+    for (struct fl_extent *next; e != NULL; e = next, n++) {
+        next = e->next;
+        e->unreclaimable = e->len;
+        fl_region_count_given(r, e);
+        run = fl_fit_join(r, run, e);
+    }
+    if (run != NULL) {
+        (void)fl_fit_insert(r, run);
+    }
+    fl_region_note_back(r, before - r->stats.in_use);
+    return n;
 }
 
 /* May a LAZY extent be kept? Else it goes back to the kernel at once. */
@@ -308,7 +326,7 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     uint64_t hits = 0, hit_bytes = 0;
 
     fl_region_lock(r);
-    struct fl_cached in = {fl_shelf_blocks(r), fl_shelf_bytes(r)};
+    struct fl_cached in = {fl_depot_blocks(r), fl_depot_bytes(r)};
     fl_region_note_peak(r);
     r->stats.in_use_most = fl_max(r->stats.in_use_most, r->stats.in_use);
     r->stats.populated_peak = fl_max(r->stats.populated_peak, r->held.populated);

@@ -46,8 +46,7 @@
 #include "region/residency.h"
 #include "region/rezero.h"
 #include "region/shard.h"
-#include "region/magazine.h"
-#include "region/shelf.h"
+#include "region/depot.h"
 #include "region/thin.h"
 #include "region/tick.h"
 #include "region/touch.h"
@@ -74,8 +73,8 @@ struct fl_region {
     _Atomic bool locked;
     _Atomic bool wants_worker; /* something may age, unwatched: see fl_region_tick */
     struct fl_region_fork fork;
-    struct fl_shelves shelves; /* begins with a line of that kind */
-    struct fl_shards shards;   /* with the locks */
+    struct fl_depots depots; /* begins with a line of that kind */
+    struct fl_shards shards; /* with the locks */
     struct fl_region_config config;
     struct fl_region_hooks hooks;
     struct fl_zones zones;

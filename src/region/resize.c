@@ -159,10 +159,10 @@ static bool waits_behind(struct fl_region *r, const struct fl_extent *e, size_t 
     return state == FL_EXTENT_CACHED;
 }
 
-/* Shelves and magazines are emptied for what lies right there alone. */
+/* Depots are emptied for what lies right there alone. */
 static void drain_for(struct fl_region *r, const struct fl_extent *e, size_t len)
 {
-    (void)fl_cache_drain_some(r, FL_MAGAZINES_AT_ONCE);
+    (void)fl_cache_drain_some(r, FL_DRAINED_AT_ONCE);
     if (waits_behind(r, e, len)) {
         (void)fl_cache_drain_all(r, 0);
     }

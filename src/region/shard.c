@@ -13,13 +13,11 @@
 #include "region/fit.h"
 #include "region/lock.h"
 #include "region/pressure.h"
-#include "region/row.h"
 #include "region/shard.h"
 
 enum {
     SLACK_SHARE = 64, /* of what is in use, all of them together */
     LOOKS = 8,        /* all know of frees after such a part of what calls for a look, at least */
-    WAITS = 16,       /* frees that wait in a cache, after which all locks are waited for */
 };
 static const size_t slack_least = (size_t)1 << 20;
 
@@ -81,6 +79,26 @@ static void leave_to(struct fl_region *r, struct fl_extent *e)
     }
 }
 
+/* Is there but one way to give it back? */
+static bool is_plain(const struct fl_extent *e)
+{
+    return e->content == FL_CONTENT_POPULATED && e->len < FL_SHARDED_BELOW &&
+           (e->left & ~(FL_LEFT_HOLLOW | FL_LEFT_UNSEEN)) == 0 && !fl_extent_is_user_remapped(e);
+}
+
+/* Blocks that are not plain are deferred: they want all locks. */
+static FL_COLD void leave_chain(struct fl_region *r, struct fl_extent *e)
+{
+    for (struct fl_extent *next; e != NULL; e = next) {
+        next = e->next;
+        if (is_plain(e)) {
+            leave_to(r, e);
+        } else {
+            fl_region_defer(r, e);
+        }
+    }
+}
+
 bool fl_shards_have_some(const struct fl_region *r)
 {
     for (unsigned i = 0; i < fl_shards_open(&r->shards); i++) {
@@ -108,13 +126,6 @@ void fl_shards_fork_child(struct fl_region *r)
     }
 }
 
-/* Is there but one way to give it back? */
-static bool is_plain(const struct fl_extent *e)
-{
-    return e->content == FL_CONTENT_POPULATED && e->len < FL_SHARDED_BELOW &&
-           (e->left & ~(FL_LEFT_HOLLOW | FL_LEFT_UNSEEN)) == 0 && !fl_extent_is_user_remapped(e);
-}
-
 static bool is_ordinary(const struct fl_region *r)
 {
     return atomic_load_explicit(&r->shards.ordinary, memory_order_relaxed);
@@ -124,7 +135,7 @@ static bool is_ordinary(const struct fl_region *r)
  * What they take is in memory already. */
 static size_t slack(const struct fl_region *r)
 {
-    size_t most = r->stats.in_use_peak + r->shelves.seen;
+    size_t most = r->stats.in_use_peak + r->depots.seen;
     size_t below = most - fl_min(most, r->stats.in_use);
     size_t together = fl_max(below, r->stats.in_use / SLACK_SHARE);
 
@@ -175,13 +186,12 @@ static bool is_here(struct fl_region *r, const struct fl_shard *s, struct fl_ext
     return false;
 }
 
-/* All of a chain. Returns how many blocks. Lock: the shard's. */
-static size_t put_down_chain(struct fl_region *r, struct fl_shard *s, struct fl_extent *e)
+/* All of a chain. Lock: the shard's. */
+static void put_down_chain(struct fl_region *r, struct fl_shard *s, struct fl_extent *e)
 {
     struct fl_extent *run = NULL;
-    size_t n = 0;
 
-    for (struct fl_extent *next; e != NULL; e = next, n++) {
+    for (struct fl_extent *next; e != NULL; e = next) {
         next = e->next;
         if (is_here(r, s, e)) {
             count_back(s, e);
@@ -191,7 +201,6 @@ static size_t put_down_chain(struct fl_region *r, struct fl_shard *s, struct fl_
     if (run != NULL) {
         (void)fl_fit_insert(r, run);
     }
-    return n;
 }
 
 static struct fl_extent *take_from(struct fl_region *r, struct fl_shard *s, struct fl_cache *own,
@@ -199,12 +208,8 @@ static struct fl_extent *take_from(struct fl_region *r, struct fl_shard *s, stru
 {
     unsigned zone = (unsigned)(s - r->shards.of);
 
-    (void)put_down_chain(r, s, take_left(s));
-    if (own != NULL && own->uses_shelves) {
-        (void)put_down_chain(r, s, fl_cache_take_left(own));
-    } else if (own != NULL) { /* first fit has to see it merged */
-        fl_row_note_back(own, put_down_chain(r, s, fl_cache_take_all(own)));
-    }
+    put_down_chain(r, s, take_left(s));
+    put_down_chain(r, s, fl_depot_trim(r, own));
     if (fl_extent_spare(&r->space, zone) == 0) {
         return NULL;
     }
@@ -212,12 +217,13 @@ static struct fl_extent *take_from(struct fl_region *r, struct fl_shard *s, stru
     if (e == NULL || !fl_carve_is_plain(e, e->base, len)) {
         return NULL;
     }
-    unsigned n = fl_row_of(r, own, e, len);
+    unsigned n;
+    e = fl_depot_carve(r, own, e, len, &n);
     s->since.takes++;
     s->since.take_bytes += len;
     s->since.kept += n - 1;
     s->since.in_use += n * len;
-    return fl_row_take(r, own, e, len, n);
+    return e;
 }
 
 /* Has so much come back that all are to know? As much may have to each of the others. */
@@ -306,8 +312,8 @@ struct fl_extent *fl_shard_take(struct fl_region *r, struct fl_cache *own, size_
     bool had = lock(s, fl_lock_acquire_soon);
     if (had) {
         e = try(r, s, own, len, &more);
-    } else if (own != NULL && own->uses_shelves) {
-        e = fl_shelf_take_longer(r, own, len);
+    } else if (own != NULL) {
+        e = fl_depot_take_longer(r, own, len);
     }
     unsigned busy = had ? 0 : 1u << here;
     e = e != NULL ? e : take_from_others(r, here, own, len, &more, &busy);
@@ -342,7 +348,7 @@ bool fl_shard_give(struct fl_region *r, struct fl_extent *e)
     }
     bool may = is_ordinary(r);
     if (may) {
-        (void)put_down_chain(r, s, take_left(s));
+        put_down_chain(r, s, take_left(s));
         count_back(s, e);
         (void)fl_fit_insert(r, e);
     }
@@ -350,19 +356,20 @@ bool fl_shard_give(struct fl_region *r, struct fl_extent *e)
     return may;
 }
 
-bool fl_shard_give_left(struct fl_region *r, struct fl_cache *c, const struct fl_extent *last)
+bool fl_shard_give_chain(struct fl_region *r, struct fl_extent *e)
 {
     if (!is_ordinary(r)) {
         return false;
     }
-    struct fl_shard *s = &r->shards.of[fl_extent_zone(last)]; /* another one would do, too */
+    struct fl_shard *s = &r->shards.of[fl_extent_zone(e)]; /* another one would do, too */
     if (!lock(s, fl_lock_acquire_soon)) {
-        return c->nleft < WAITS;
+        leave_chain(r, e);
+        return true;
     }
     bool may = is_ordinary(r);
     if (may) {
-        (void)put_down_chain(r, s, take_left(s));
-        (void)put_down_chain(r, s, fl_cache_take_left(c));
+        put_down_chain(r, s, take_left(s));
+        put_down_chain(r, s, e);
     }
     unlock_and_look(r, s);
     return may;
@@ -380,23 +387,23 @@ static void add_up(struct fl_region *r, struct fl_shard *s)
     r->stats.in_use += c->in_use;
     r->pressure.since_look += c->came_back;
     r->pieces.since += c->came_back;
-    r->shelves.uses += (unsigned)(c->takes + c->gives);
+    r->depots.uses += (unsigned)(c->takes + c->gives);
     s->since = (struct fl_shard_counts){0};
 }
 
 void fl_shards_gather(struct fl_region *r)
 {
-    unsigned n = fl_shards_open(&r->shards), uses = r->shelves.uses;
+    unsigned n = fl_shards_open(&r->shards), uses = r->depots.uses;
 
     for (unsigned i = 0; i < n; i++) {
         add_up(r, &r->shards.of[i]);
     }
     fl_region_count_use(r, 0);
-    if ((uses ^ r->shelves.uses) >= FL_SHELF_USES) {
-        fl_shelf_resize(r);
+    if ((uses ^ r->depots.uses) >= FL_DEPOT_USES) {
+        fl_depot_resize(r);
     }
     for (unsigned i = 0; i < n; i++) {
-        (void)fl_shelf_give_chain(r, take_left(&r->shards.of[i]));
+        (void)fl_region_give_chain(r, take_left(&r->shards.of[i]));
         if (i != 0) {
             fl_extent_restock(&r->space, i);
         }

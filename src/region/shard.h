@@ -65,9 +65,9 @@ struct fl_extent *fl_shard_take(struct fl_region *r, struct fl_cache *own, size_
                                 size_t align);
 /* Gives the CACHED `e` back. False: that is not so simple. Threads and locks as above. */
 bool fl_shard_give(struct fl_region *r, struct fl_extent *e);
-/* The same of all that was left in the cache: what is not of the shard that `last`, the last of it,
- * lay in is left to its own. Where the lock is busy it waits on, but not for ever. The owner. */
-bool fl_shard_give_left(struct fl_region *r, struct fl_cache *c, const struct fl_extent *last);
+/* The same of a chain by `next`: under one shard's lock, what lies elsewhere is left to its own, and
+ * so is all where that lock is busy. */
+bool fl_shard_give_chain(struct fl_region *r, struct fl_extent *e);
 
 /* A request is about to take that lock, and has found it busy: is another shard worth it? No lock
  * of ours is held; all are taken now and then. */

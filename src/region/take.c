@@ -7,7 +7,6 @@
 #include "region/lock.h"
 #include "region/pressure.h"
 #include "region/purge.h"
-#include "region/row.h"
 #include "region/run.h"
 #include "region/supply.h"
 #include "region/take.h"
@@ -215,11 +214,13 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_fill_plan *g
     if (fl_take_seed(r, len) != 0 || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
         return NULL;
     }
-    fl_row_put_back(r, g->asked.own); /* first fit has to see it merged */
+    if (FL_UNLIKELY(r->zones.placing.nodes != 0) && g->asked.own != NULL) {
+        (void)fl_cache_drain(r, g->asked.own, 0); /* it is about to keep what lies elsewhere */
+    }
     unsigned zone = wish->on_touch ? wish->touched : g->zone;
     g->sparse = !wish->on_touch && fl_left_is_sparse(r, len) && has_room(r, zone, len);
     struct fl_extent *e = take_populated(r, g, zone);
-    for (size_t n = FL_MAGAZINES_AT_ONCE; e == NULL && fl_cache_drain_some(r, n) != 0;
+    for (size_t n = FL_DRAINED_AT_ONCE; e == NULL && fl_cache_drain_some(r, n) != 0;
          n = fl_min(2 * n, SIZE_MAX / 2)) {
         e = take_populated(r, g, zone);
     }

@@ -37,7 +37,7 @@ struct fl_region_stats {
     uint64_t compactions;    /* populations during which the kernel compacted */
     uint64_t in_use;         /* bytes out of the trees: LIVE and CACHED */
     uint64_t in_use_most;    /* peak of that */
-    uint64_t in_use_peak;    /* the same without what waits on shelves: what the program needs */
+    uint64_t in_use_peak;    /* the same without what waits in depots: what the program needs */
     uint64_t populated_peak; /* bytes */
 };
 

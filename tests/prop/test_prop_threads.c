@@ -46,8 +46,8 @@ static void let_go(struct fl_cache *c, struct fl_extent *e, bool past_the_cache)
 {
     claim(e);
     if (!past_the_cache && e->content != FL_CONTENT_LAZY) {
-        bool shelved = (e->base >> fl_page.shift & 1) != 0 && fl_shelf_put(&region, c, e);
-        e = shelved ? NULL : fl_cache_put(&region, c, e);
+        bool waits = (e->base >> fl_page.shift & 1) != 0 && fl_depot_put(&region, c, e);
+        e = waits ? NULL : fl_cache_put(&region, c, e);
     }
     if (e != NULL) {
         fl_region_give(&region, e);
@@ -65,7 +65,7 @@ static struct fl_extent *take(struct fl_cache *c, uint64_t r)
     }
     struct fl_extent *e = fl_cache_take(&region, c, len);
     bool plain = (r >> 20 & 3) == 0 && (r >> 24 & 1) == 0;
-    e = e == NULL && plain ? fl_shelf_take(&region, c, len) : e;
+    e = e == NULL && plain ? fl_depot_take(&region, c, len) : e;
     if (e == NULL) {
         e = fl_region_take(&region, c, len, fl_page.base << (r >> 20 & 3), (r >> 24 & 1) != 0);
     }
@@ -162,26 +162,27 @@ static void on_the_whole(uint64_t r, bool is_worker)
     }
 }
 
-/* Its magazine gets most of them, and the next row has them from there, or from other threads'. */
+/* Its depot gets most of them, and the next row has them from there. */
 static void go_in_a_row(struct fl_cache *c)
 {
     struct fl_extent *e[IN_A_ROW];
     size_t n = 0;
 
     for (; n < IN_A_ROW; n++) {
-        e[n] = fl_cache_serve(&region, c, FL_KIB * 16);
+        e[n] = fl_cache_take(&region, c, FL_KIB * 16);
+        e[n] = e[n] != NULL ? e[n] : fl_depot_take_same(&region, c, FL_KIB * 16);
         e[n] = e[n] != NULL ? e[n] : fl_region_take(&region, c, FL_KIB * 16, fl_page.base, false);
         if (e[n] == NULL) {
             break;
         }
         stamp(e[n]);
     }
-    c->row_len = FL_KIB * 16;
-    c->row = IN_A_ROW;
+    c->alike_len = FL_KIB * 16;
+    c->alike = FL_ALIKE_LONG;
     for (size_t i = 0; i < n; i++) {
         claim(e[i]);
         struct fl_extent *old = fl_cache_put(&region, c, e[i]);
-        if (old != NULL && !fl_cache_let_go(&region, c, old)) {
+        if (old != NULL && !fl_depot_put(&region, c, old)) {
             fl_region_give(&region, old);
         }
     }
@@ -250,7 +251,6 @@ static void share_a_region(bool with_shards)
     struct fl_region_config config = {.huge = true,
                                       .eager_max = (size_t)16 << 20,
                                       .stock = (size_t)8 << 20,
-                                      .shelf_from = 1,
                                       .shards = with_shards ? 2 : 0,
                                       .populate_by_touch = seed % 2,
                                       .method =
@@ -282,7 +282,7 @@ static void share_a_region(bool with_shards)
     assert_int_equal(v.in_use_bytes, 0);
     assert_int_equal(v.populated_bytes, 0);
     assert_int_equal(region.held.leaving, 0);
-    assert_non_null(region.caches.magazines);
+    assert_true(region.depots.used != 0);
     print_message("  %" PRIu64 " MiB moved, rung %" PRIu64 "\n", v.move_bytes >> 20, v.rung);
 }
 

@@ -1,11 +1,10 @@
 /* See rows_fixture.h. */
 #include "unit/rows_fixture.h"
-#include "region/row.h"
 #include "unit/cmocka_all.h"
 #include "unit/shards_fixture.h"
 
 struct fl_cache *rows_own, *rows_theirs;
-struct fl_extent *rows_block[2 * FL_MAGAZINE];
+struct fl_extent *rows_block[ROWS_MOST];
 
 static void begin(void)
 {
@@ -35,8 +34,10 @@ int rows_begin_sharded(void **state)
 
 struct fl_extent *rows_ask(struct fl_cache *own, size_t len)
 {
-    struct fl_extent *e = fl_cache_serve(&region, own, len);
+    struct fl_extent *e = fl_cache_take(&region, own, len);
 
+    e = e != NULL ? e : fl_depot_take_same(&region, own, len);
+    e = e != NULL ? e : fl_depot_take(&region, own, len);
     e = e != NULL ? e : fl_region_take(&region, own, len, KIB(4), false);
     assert_non_null(e);
     assert_int_equal(e->state, FL_EXTENT_LIVE);
@@ -65,24 +66,6 @@ void rows_give(size_t n)
     }
 }
 
-void rows_make_long(struct fl_cache *own, size_t len)
-{
-    own->row = FL_ROW_LONG;
-    own->row_len = len;
-}
-
-void rows_keep(size_t n, size_t len)
-{
-    rows_ask_for(n, len);
-    fl_region_lock(&region);
-    fl_row_put_back(&region, rows_own); /* what was taken along */
-    fl_region_unlock(&region);
-    rows_make_long(rows_own, len);
-    rows_free(n);
-    assert_non_null(fl_magazine_of(rows_own));
-    assert_int_equal(stats().cached_bytes, n * len);
-}
-
 uint64_t rows_locks(void)
 {
     uint64_t n = region.stats.locks;
@@ -91,13 +74,6 @@ uint64_t rows_locks(void)
         n += region.shards.of[i].since.locks;
     }
     return n;
-}
-
-void rows_drain_some(void)
-{
-    fl_region_lock(&region);
-    (void)fl_cache_drain_some(&region, FL_MAGAZINES_AT_ONCE);
-    fl_region_unlock(&region);
 }
 
 void rows_settle(void)

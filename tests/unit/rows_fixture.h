@@ -2,11 +2,12 @@
 #ifndef FL_TESTS_UNIT_ROWS_FIXTURE_H
 #define FL_TESTS_UNIT_ROWS_FIXTURE_H
 
-#include "region/magazine.h"
 #include "unit/region_fixture.h"
 
+enum { ROWS_MOST = 1024 };
+
 extern struct fl_cache *rows_own, *rows_theirs;
-extern struct fl_extent *rows_block[2 * FL_MAGAZINE];
+extern struct fl_extent *rows_block[ROWS_MOST];
 
 /* Set-ups of tests: 64 MiB are free; the same divided among two shards. */
 int rows_begin(void **state);
@@ -25,14 +26,8 @@ void rows_ask_for(size_t n, size_t len);
 /* As alloc/ frees there; past the cache. */
 void rows_free(size_t n);
 void rows_give(size_t n);
-/* As if it had asked often enough. */
-void rows_make_long(struct fl_cache *own, size_t len);
-/* A row, and its frees: all of it waits in rows_own. */
-void rows_keep(size_t n, size_t len);
 /* How often a lock of the region was taken, by now. */
 uint64_t rows_locks(void);
-/* As a request that fits nowhere has it done once. */
-void rows_drain_some(void);
 /* Both threads end, and nothing is left. */
 void rows_settle(void);
 

@@ -26,8 +26,8 @@ void shards_free_to(struct fl_cache *c, struct fl_extent *e)
 {
     assert_true(fl_extent_claim(e, region.epoch));
     struct fl_extent *old = fl_cache_put(&region, c, e);
-    if (old != NULL) {
-        (void)fl_cache_let_go(&region, c, old);
+    if (old != NULL && !fl_depot_put(&region, c, old)) {
+        fl_region_give(&region, old);
     }
 }
 

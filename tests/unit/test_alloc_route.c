@@ -439,7 +439,6 @@ static void on_several_nodes_blocks_wait_for_their_zone(void **state)
     void *block[N];
     (void)state;
     divide();
-    region.config.shelf_from = MIB(1);
     fake.pretend_populate = true;
     move_to(0);
     for (int i = 0; i < N; i++) {

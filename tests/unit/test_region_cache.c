@@ -81,19 +81,6 @@ static void a_cached_extent_is_in_no_block_until_it_is_taken(void **state)
     assert_int_equal(stats().in_use_bytes, KIB(256)); /* what caches hold is in it */
 }
 
-static void own_cache_is_emptied_before_first_fit(void **state)
-{
-    (void)state;
-    struct fl_extent *a = take(KIB(256)), *guard = take(KIB(64));
-    uintptr_t base = a->base;
-    put(a);
-    struct fl_extent *b = fl_region_take(&region, c, KIB(128), fl_page.base, false);
-    assert_true(b->base == base);
-    assert_null(c->slot[0].extent);
-    assert_non_null(guard);
-    assert_sound();
-}
-
 static void all_caches_are_emptied_before_growth(void **state)
 {
     (void)state;
@@ -351,7 +338,6 @@ int main(void)
         cmocka_unit_test_setup(only_the_exact_size_hits, each),
         cmocka_unit_test_setup(the_oldest_makes_room, each),
         cmocka_unit_test_setup(a_cached_extent_is_in_no_block_until_it_is_taken, each),
-        cmocka_unit_test_setup(own_cache_is_emptied_before_first_fit, each),
         cmocka_unit_test_setup(all_caches_are_emptied_before_growth, each),
         cmocka_unit_test_setup(caches_that_were_filled_again_are_emptied_again, each),
         cmocka_unit_test_setup(a_cache_that_got_nothing_is_not_looked_at, each),

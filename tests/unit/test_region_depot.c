@@ -1,42 +1,63 @@
-/* Shelves: what waits there, whom it serves, when it comes back to the region, and that no call
- * waits for a shelf. */
+/* Depots: what waits there, whom it serves, when it comes back to the region, and that no call
+ * waits for a depot. */
 #include "unit/cmocka_all.h"
-#include "unit/shelf_fixture.h"
+#include "unit/shards_fixture.h"
 
 #include <pthread.h>
 #include <string.h>
 
-static struct fl_shelf *own; /* the shelf of this thread's cache */
+static struct fl_cache *c;   /* of this thread */
+static struct fl_depot *own; /* its depot */
 
 enum { SHARE = 20 }; /* of what is in use may wait */
 
+static void resize(void)
+{
+    fl_region_lock(&region);
+    fl_depot_resize(&region);
+    fl_region_unlock(&region);
+}
+
 static int begin(void **state)
 {
-    (void)shelf_begin(state);
-    assert_int_equal(region.shelves.most, MIB(192) / SHARE);
+    (void)state;
+    region_begin(NULL);
+    fake.pretend_populate = true;
+    assert_non_null(take(MIB(192)));
+    c = fl_cache_acquire(&region);
+    assert_non_null(c);
+    resize();
+    assert_int_equal(region.depots.most, MIB(192) / SHARE);
+    return 0;
+}
+
+static int two_shards(void **state)
+{
+    (void)shards_begin(state);
+    c = fl_cache_acquire(&region);
     return 0;
 }
 
 static bool put(struct fl_extent *e)
 {
     assert_true(fl_extent_claim(e, region.epoch));
-    bool kept = fl_shelf_put(&region, shelf_cache, e);
+    bool kept = fl_depot_put(&region, c, e);
     if (!kept) {
         fl_region_give(&region, e);
     } else {
-        own = &region.shelves.shelf[__builtin_ctzll(region.shelves.used)];
+        own = &region.depots.depot[__builtin_ctzll(region.depots.used)];
     }
     return kept;
 }
 
-static struct fl_extent *take_shelved(size_t len)
+static struct fl_extent *take_waiting(size_t len)
 {
-    return fl_shelf_take(&region, shelf_cache, len);
+    return fl_depot_take(&region, c, len);
 }
 
 static size_t waiting(void)
 {
-    return fl_shelf_blocks(&region);
+    return fl_depot_blocks(&region);
 }
 
 static void a_freed_block_serves_the_next_request_of_its_length(void **state)
@@ -49,11 +70,11 @@ static void a_freed_block_serves_the_next_request_of_its_length(void **state)
     assert_int_equal(stats().cached_bytes, KIB(200));
     assert_int_equal(stats().in_use_bytes, before.in_use_bytes);
     assert_int_equal(stats().live_extents, before.live_extents - 1);
-    assert_null(take_shelved(KIB(204)));
-    assert_null(take_shelved(KIB(192)));
-    assert_ptr_equal(take_shelved(KIB(200)), e);
+    assert_null(take_waiting(KIB(204)));
+    assert_null(take_waiting(KIB(192)));
+    assert_ptr_equal(take_waiting(KIB(200)), e);
     assert_int_equal(e->state, FL_EXTENT_LIVE);
-    assert_null(take_shelved(KIB(200)));
+    assert_null(take_waiting(KIB(200)));
     assert_int_equal(waiting(), 0);
     assert_settled();
 }
@@ -63,8 +84,8 @@ static void a_little_longer_will_do(void **state)
     (void)state;
     struct fl_extent *e = take(KIB(1000));
     assert_true(put(e));
-    assert_null(take_shelved(KIB(964))); /* more than a thirty-second */
-    assert_ptr_equal(take_shelved(KIB(972)), e);
+    assert_null(take_waiting(KIB(964))); /* more than a thirty-second */
+    assert_ptr_equal(take_waiting(KIB(972)), e);
     assert_int_equal(e->len, KIB(1000));
 }
 
@@ -80,10 +101,10 @@ static void each_length_has_its_bin(void **state)
     }
     assert_int_equal(waiting(), 48);
     for (size_t i = 64; i-- > 16;) {
-        assert_ptr_equal(take_shelved((i + 1) * KIB(4)), e[i]);
+        assert_ptr_equal(take_waiting((i + 1) * KIB(4)), e[i]);
     }
     assert_int_equal(own->bytes, 0);
-    for (int i = 0; i < FL_SHELF_WORDS; i++) {
+    for (int i = 0; i < FL_DEPOT_WORDS; i++) {
         assert_int_equal(own->some[i], 0);
     }
 }
@@ -94,59 +115,137 @@ static void long_blocks_do_not_wait(void **state)
     struct fl_extent *e = take(MIB(1)), *f = take(MIB(1) + KIB(4));
     assert_true(put(e));
     assert_false(put(f));
-    assert_null(take_shelved(MIB(1) + KIB(4)));
-    assert_null(take_shelved(MIB(2)));
-    assert_ptr_equal(take_shelved(MIB(1)), e);
+    assert_null(take_waiting(MIB(1) + KIB(4)));
+    assert_null(take_waiting(MIB(2)));
+    assert_ptr_equal(take_waiting(MIB(1)), e);
 }
 
-static void where_little_is_in_use_nothing_waits(void **state)
+static void where_little_is_in_use_little_waits(void **state)
 {
     (void)state;
     region_begin(NULL);
     fake.pretend_populate = true;
-    shelf_cache = fl_cache_acquire(&region);
-    assert_non_null(take(MIB(100)));
-    shelf_resize();
-    assert_false(put(take(KIB(200))));
+    c = fl_cache_acquire(&region);
+    assert_int_equal(region.depots.most, KIB(512)); /* from the start on */
+    assert_true(put(take(KIB(200))));
+    assert_false(put(take(KIB(900)))); /* it alone were too much */
     region.stats.in_use += MIB(2000);
-    shelf_resize();
-    assert_int_equal(region.shelves.most, MIB(32)); /* however much is in use */
+    resize();
+    assert_int_equal(region.depots.most, MIB(32)); /* however much is in use */
     region.tight = true;
-    shelf_resize();
+    resize();
     region.stats.in_use -= MIB(2000);
-    assert_int_equal(region.shelves.most, 0);
+    assert_int_equal(region.depots.most, 0);
+    assert_false(put(take(KIB(200))));
 }
 
-static void what_is_too_much_makes_room(void **state)
+/* The region has it by one lock. */
+static void what_is_too_much_goes_by_eights(void **state)
 {
     struct fl_extent *e[32];
     (void)state;
     for (int i = 0; i < 32; i++) {
         e[i] = take(KIB(1000) - (size_t)(i % 4) * KIB(40));
     }
-    region.shelves.most = region.shelves.lead_most = MIB(10);
-    int kept = 0;
-    for (int i = 0; i < 32; i++) {
-        kept += put(e[i]);
+    region.depots.most = region.depots.lead_most = MIB(10);
+    uint64_t locks = region.stats.locks, gives = region.stats.gives;
+    for (int i = 0; i < 13; i++) {
+        assert_true(put(e[i])); /* a quarter more than may wait */
     }
-    assert_in_range(own->bytes, MIB(25) / 2, MIB(27) / 2); /* a quarter more */
-    assert_in_range(kept, 12, 15);
-    size_t before = own->bytes;
-    struct fl_stats_values then = stats();
-    assert_null(take_shelved(KIB(100)));
-    assert_in_range(before - own->bytes, KIB(1700), KIB(2000)); /* two of them */
-    assert_non_null(shelf_cache->leaving);
-    assert_int_equal(stats().live_extents, then.live_extents); /* they wait still */
-    assert_int_equal(stats().cached_bytes, then.cached_bytes);
-    size_t gives = region.stats.gives;
-    struct fl_extent *f = fl_region_take(&region, shelf_cache, KIB(100), fl_page.base, false);
-    assert_non_null(f);
-    assert_null(shelf_cache->leaving);
-    assert_int_equal(region.stats.gives, gives + 2);
+    assert_int_equal(region.stats.locks, locks);
+    assert_true(put(e[13]));
+    assert_int_equal(region.stats.locks, locks + 1);
+    assert_int_equal(region.stats.gives, gives + 8);
+    assert_in_range(own->bytes, MIB(5), MIB(10));
+    for (int i = 14; i < 32; i++) {
+        assert_true(put(e[i]));
+        assert_in_range(own->bytes, 0, MIB(25) / 2);
+    }
     assert_settled();
 }
 
-/* Of two shelves the one that is in use has what the other one leaves of its share. */
+static void a_request_that_finds_nothing_takes_two_along(void **state)
+{
+    struct fl_extent *e[12];
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        e[i] = take(KIB(1000));
+    }
+    struct fl_extent *room = take(KIB(100));
+    for (int i = 0; i < 8; i++) {
+        assert_true(put(e[i]));
+    }
+    give(room);
+    region.depots.most = region.depots.lead_most = MIB(2);
+    size_t blocks = waiting();
+    assert_int_equal(blocks, 8);
+    uint64_t gives = region.stats.gives;
+    assert_non_null(fl_region_take(&region, c, KIB(100), fl_page.base, false));
+    assert_int_equal(region.stats.gives, gives + 2);
+    assert_int_equal(waiting(), blocks - 2);
+    assert_settled();
+}
+
+static void blocks_of_two_shards_go_by_one_lock(void **state)
+{
+    uint64_t locks = 0;
+    (void)state;
+    size_t live = stats().live_extents;
+    for (int i = 0; i < 64; i++) {
+        for (unsigned s = 0; s < 2; s++) {
+            locks -= region.shards.of[s].since.locks;
+        }
+        assert_true(put(shards_block[i]));
+        for (unsigned s = 0; s < 2; s++) {
+            locks += region.shards.of[s].since.locks;
+        }
+    }
+    assert_in_range(locks, 64 / 8 - 4, 64 / 4);
+    assert_int_equal(stats().live_extents, live - 64);
+    assert_settled();
+}
+
+static void what_is_too_much_is_left_to_a_busy_shard(void **state)
+{
+    (void)state;
+    size_t live = stats().live_extents;
+    for (unsigned s = 0; s < 2; s++) {
+        atomic_store(&region.shards.of[s].lock.word, 1);
+    }
+    for (int i = 0; i < 64; i++) {
+        assert_true(put(shards_block[i])); /* it would hang here */
+    }
+    assert_true(fl_shards_have_some(&region));
+    for (unsigned s = 0; s < 2; s++) {
+        atomic_store(&region.shards.of[s].lock.word, 0);
+    }
+    assert_int_equal(stats().live_extents, live - 64);
+    assert_settled();
+}
+
+/* The fork holds the lock: the next holder has them. */
+static void what_is_too_much_gets_through_a_fork(void **state)
+{
+    struct fl_extent *e[16];
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        e[i] = take(KIB(500));
+    }
+    region.depots.most = region.depots.lead_most = MIB(2);
+    size_t live = stats().live_extents;
+    atomic_store(&region.shards.of[0].lock.word, 3); /* as another thread's fork has it */
+    for (int i = 0; i < 16; i++) {
+        assert_true(put(e[i]));
+    }
+    assert_non_null(region.caches.deferred);
+    atomic_store(&region.shards.of[0].lock.word, 0);
+    (void)stats();
+    assert_null(region.caches.deferred);
+    assert_int_equal(stats().live_extents, live - 16);
+    assert_settled();
+}
+
+/* Of two depots the one that is in use has what the other one leaves of its share. */
 static void what_others_leave_the_fullest_may_have(void **state)
 {
     struct fl_extent *e[32];
@@ -156,16 +255,17 @@ static void what_others_leave_the_fullest_may_have(void **state)
         e[i] = take(KIB(512));
     }
     assert_true(put(e[0]));
-    const struct fl_shelf *mine = own;
-    region.shelves.used |= mine == region.shelves.shelf ? 2 : 1;
-    shelf_resize();
-    size_t all = region.stats.in_use / SHARE, share = region.shelves.most;
+    const struct fl_depot *mine = own;
+    region.depots.used |= mine == region.depots.depot ? 2 : 1;
+    resize();
+    size_t all = region.stats.in_use / SHARE, share = region.depots.most;
     assert_int_equal(share, all / 2);
     for (int i = 1; i < 32; i++) {
         kept += put(e[i]);
+        assert_in_range(mine->bytes, 0, all + share / 4);
     }
-    assert_in_range(kept, 20, 30);
-    assert_in_range(mine->bytes, all, all + share / 4 + KIB(512));
+    assert_int_equal(kept, 31);
+    assert_in_range(mine->bytes, all - MIB(4), all + share / 4);
     assert_settled();
 }
 
@@ -228,14 +328,14 @@ static void a_longer_one_is_cut_by_realloc(void **state)
     (void)state;
     struct fl_extent *e = take(KIB(1000));
     assert_true(put(e));
-    assert_ptr_equal(take_shelved(KIB(988)), e);
+    assert_ptr_equal(take_waiting(KIB(988)), e);
     size_t in_use = stats().in_use_bytes;
     assert_true(fl_region_resize(&region, e, KIB(988)));
     assert_int_equal(e->len, KIB(988));
     assert_int_equal(stats().in_use_bytes, in_use - KIB(12));
     assert_true(put(e)); /* in the bin of what it is now */
-    assert_null(take_shelved(KIB(1000)));
-    assert_ptr_equal(take_shelved(KIB(988)), e);
+    assert_null(take_waiting(KIB(1000)));
+    assert_ptr_equal(take_waiting(KIB(988)), e);
     assert_settled();
 }
 
@@ -248,15 +348,15 @@ static void what_waits_keeps_the_worker(void **state)
     (void)fl_region_tick(&region, 100);
     assert_true(put(e));
     assert_true(fl_region_tick(&region, 100));
-    assert_true(fl_shelf_has_some(&region));
+    assert_true(fl_depot_has_some(&region));
     own->word = 1;
     size_t bytes = own->bytes;
     own->bytes = 0;
-    assert_true(fl_shelf_has_some(&region)); /* it is being changed */
+    assert_true(fl_depot_has_some(&region)); /* it is being changed */
     own->bytes = bytes;
     own->word = 0;
     fl_region_purge(&region, 0);
-    assert_false(fl_shelf_has_some(&region));
+    assert_false(fl_depot_has_some(&region));
 }
 
 static void who_is_changed_by_another_is_passed_by(void **state)
@@ -265,31 +365,31 @@ static void who_is_changed_by_another_is_passed_by(void **state)
     struct fl_extent *e = take(KIB(200)), *f = take(KIB(200));
     assert_true(put(e));
     own->word = 1; /* a thread that has lost its processor */
-    assert_null(take_shelved(KIB(200)));
+    assert_null(take_waiting(KIB(200)));
     assert_false(put(f));
     fl_region_purge(&region, 0);
     assert_int_equal(waiting(), 1);
     own->word = 0;
-    assert_ptr_equal(take_shelved(KIB(200)), e);
+    assert_ptr_equal(take_waiting(KIB(200)), e);
 }
 
-static void other_shelves_are_looked_at(void **state)
+static void other_depots_are_looked_at(void **state)
 {
     (void)state;
     struct fl_extent *e = take(KIB(200));
     assert_true(put(e));
     /* It lies on another one now. */
-    size_t mine = (size_t)(own - region.shelves.shelf), other = (mine + 5) % FL_SHELVES;
-    region.shelves.shelf[other] = *own;
+    size_t mine = (size_t)(own - region.depots.depot), other = (mine + 5) % FL_DEPOTS;
+    region.depots.depot[other] = *own;
     memset(own, 0, sizeof *own);
-    region.shelves.used = (uint64_t)1 << other;
-    assert_ptr_equal(take_shelved(KIB(200)), e);
-    assert_int_equal(region.shelves.shelf[other].blocks, 0);
+    region.depots.used = (uint64_t)1 << other;
+    assert_ptr_equal(take_waiting(KIB(200)), e);
+    assert_int_equal(region.depots.depot[other].blocks, 0);
 }
 
 static int child(void)
 {
-    (void)fl_region_fork_child(&region, shelf_cache);
+    (void)fl_region_fork_child(&region, c);
     bool right =
         own->word == 0 && waiting() == (is_reserved() ? 1 : 0) && fl_region_check(&region) == NULL;
     return right && take(KIB(64)) != NULL ? 0 : 1;
@@ -313,14 +413,13 @@ static void who_would_sleep_has_a_longer_one(void **state)
     (void)state;
     struct fl_extent *e = take(KIB(240));
     assert_true(put(e));
-    shelf_cache->uses_shelves = true;
     assert_int_equal(pthread_create(&t, NULL, hold_the_lock, &go_on), 0);
     while (atomic_load(&go_on) != 1) {
     }
-    assert_null(fl_shelf_take_longer(&region, shelf_cache, KIB(156)));
-    size_t hits = shelf_cache->stats.cache_hits;
-    assert_ptr_equal(fl_region_take(&region, shelf_cache, KIB(200), fl_page.base, false), e);
-    assert_int_equal(shelf_cache->stats.cache_hits, hits + 1);
+    assert_null(fl_depot_take_longer(&region, c, KIB(156)));
+    size_t hits = c->stats.cache_hits;
+    assert_ptr_equal(fl_region_take(&region, c, KIB(200), fl_page.base, false), e);
+    assert_int_equal(c->stats.cache_hits, hits + 1);
     assert_int_equal(e->state, FL_EXTENT_LIVE);
     atomic_store(&go_on, 2);
     assert_int_equal(pthread_join(t, NULL), 0);
@@ -340,7 +439,7 @@ static void they_go_through_a_fork(void **state)
 
 static int child_of_a_broken_one(void)
 {
-    (void)fl_region_fork_child(&region, shelf_cache);
+    (void)fl_region_fork_child(&region, c);
     return own->word == 0 && own->blocks == 0 && fl_region_check(&region) == NULL ? 0 : 1;
 }
 
@@ -390,7 +489,7 @@ static void a_printed_peak_is_never_below_what_is_in_use(void **state)
 static void *replace(void *arg)
 {
     uint64_t random = 88172645463325252u + (uintptr_t)arg;
-    struct fl_cache *c = fl_cache_acquire(&region);
+    struct fl_cache *mine = fl_cache_acquire(&region);
     struct fl_extent *e[64] = {NULL};
 
     for (int i = 0; i < 20000; i++) {
@@ -399,13 +498,13 @@ static void *replace(void *arg)
         if (*at != NULL) {
             assert_int_equal(bytes(*at)[0], (unsigned char)(uintptr_t)*at);
             assert_true(fl_extent_claim(*at, region.epoch));
-            if (!fl_shelf_put(&region, c, *at)) {
+            if (!fl_depot_put(&region, mine, *at)) {
                 fl_region_give(&region, *at);
             }
         }
         size_t len = KIB(64) + (random >> 40) % 64 * KIB(4);
-        *at = fl_shelf_take(&region, c, len);
-        *at = *at != NULL ? *at : fl_region_take(&region, c, len, fl_page.base, false);
+        *at = fl_depot_take(&region, mine, len);
+        *at = *at != NULL ? *at : fl_region_take(&region, mine, len, fl_page.base, false);
         assert_non_null(*at);
         assert_true((*at)->len >= len);
         bytes(*at)[0] = (unsigned char)(uintptr_t)*at;
@@ -416,7 +515,7 @@ static void *replace(void *arg)
             give(e[i]);
         }
     }
-    fl_cache_release(&region, c);
+    fl_cache_release(&region, mine);
     return NULL;
 }
 
@@ -441,25 +540,6 @@ static void threads_share_them(void **state)
 
 #define T(f) cmocka_unit_test_setup(f, begin)
 
-static void miss(uint64_t ns)
-{
-    fake.now_ns += ns;
-    (void)fl_shelf_is_of_use(shelf_cache);
-}
-
-static void who_misses_often_uses_them(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 2 * FL_SHELF_MISSES; i++) {
-        miss(3000);
-    }
-    assert_true(shelf_cache->uses_shelves);
-    for (int i = 0; i < FL_SHELF_MISSES; i++) {
-        miss(5000);
-    }
-    assert_false(shelf_cache->uses_shelves);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -467,8 +547,12 @@ int main(void)
         T(a_little_longer_will_do),
         T(each_length_has_its_bin),
         T(long_blocks_do_not_wait),
-        T(where_little_is_in_use_nothing_waits),
-        T(what_is_too_much_makes_room),
+        T(where_little_is_in_use_little_waits),
+        T(what_is_too_much_goes_by_eights),
+        T(a_request_that_finds_nothing_takes_two_along),
+        T(what_is_too_much_gets_through_a_fork),
+        cmocka_unit_test_setup(blocks_of_two_shards_go_by_one_lock, two_shards),
+        cmocka_unit_test_setup(what_is_too_much_is_left_to_a_busy_shard, two_shards),
         T(what_others_leave_the_fullest_may_have),
         T(a_request_that_fits_nowhere_gets_what_waits),
         T(what_waits_ages),
@@ -476,14 +560,13 @@ int main(void)
         T(a_longer_one_is_cut_by_realloc),
         T(what_waits_keeps_the_worker),
         T(who_is_changed_by_another_is_passed_by),
-        T(other_shelves_are_looked_at),
+        T(other_depots_are_looked_at),
         T(who_would_sleep_has_a_longer_one),
         T(they_go_through_a_fork),
         T(a_child_has_none_that_was_being_changed),
         T(what_waits_is_no_peak),
         T(a_printed_peak_is_never_below_what_is_in_use),
         T(threads_share_them),
-        T(who_misses_often_uses_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
