@@ -1,6 +1,7 @@
 /* Depots: see depot.h. State: r->depots; alike and alike_len of each cache. */
 #include "region/carve.h"
 #include "region/counts.h"
+#include "region/depot_bins.h"
 #include "region/fit.h"
 #include "region/lock.h"
 #include "region/pressure.h"
@@ -15,8 +16,6 @@ enum {
     OTHERS = 3,       /* depots that are looked at beside one's own */
     TRIMMED = 2,      /* blocks that go at a request that found none */
     EVICTED = 8,      /* blocks that go at a free that is too much: one lock for all */
-    TRIES = 1000,     /* for a depot that another thread changes */
-    WORD_BITS = 64
 };
 static const size_t share_least = (size_t)512 << 10; /* bytes in one depot */
 static const size_t share_most = (size_t)32 << 20;
@@ -30,11 +29,6 @@ static _Thread_local uint64_t held; /* over a fork of this thread's: bit i: depo
 static unsigned pages_of(size_t len)
 {
     return (unsigned)(len >> fl_page.shift);
-}
-
-static unsigned bin_of(size_t len)
-{
-    return pages_of(len) - 1;
 }
 
 static bool is_short(size_t len)
@@ -54,129 +48,6 @@ static size_t most_of(const struct fl_region *r, unsigned i)
 
     return atomic_load_explicit(leads ? &r->depots.lead_most : &r->depots.most,
                                 memory_order_relaxed);
-}
-
-/* From here to let_go a handler sees that the thread is at work in the region: one that forks makes
- * no whole child. */
-static bool try_hold(struct fl_depot *d)
-{
-    if (atomic_load_explicit(&d->word, memory_order_relaxed) != 0) {
-        return false;
-    }
-    fl_region_enter();
-    /* Sequentially consistent: comes after what a tick has raised, or is seen by its look. */
-    if (atomic_exchange(&d->word, 1) == 0) {
-        return true;
-    }
-    fl_region_leave();
-    return false;
-}
-
-static void let_go(struct fl_depot *d)
-{
-    fl_assert(atomic_load_explicit(&d->word, memory_order_relaxed) == 1);
-    /* release: pairs with the exchange of the next holder */
-    atomic_store_explicit(&d->word, 0, memory_order_release);
-    fl_region_leave();
-}
-
-static bool hold(struct fl_depot *d)
-{
-    for (int i = 0; i < TRIES; i++) {
-        if (try_hold(d)) {
-            return true;
-        }
-        fl_cpu_relax();
-    }
-    return false;
-}
-
-static uint64_t word_of(const struct fl_depot *d, unsigned i)
-{
-    return atomic_load_explicit(&d->some[i], memory_order_relaxed);
-}
-
-/* Less, where they are negative. */
-static void add(struct fl_depot *d, size_t bytes, uint32_t blocks)
-{
-    fl_assert((intptr_t)(fl_depot_bytes_of(d) + bytes) >= 0);
-    atomic_store_explicit(&d->bytes, fl_depot_bytes_of(d) + bytes, memory_order_relaxed);
-    atomic_store_explicit(&d->blocks,
-                          atomic_load_explicit(&d->blocks, memory_order_relaxed) + blocks,
-                          memory_order_relaxed);
-}
-
-static void mark(struct fl_depot *d, unsigned bin, bool some)
-{
-    uint64_t bit = (uint64_t)1 << bin % WORD_BITS, was = word_of(d, bin / WORD_BITS);
-
-    atomic_store_explicit(&d->some[bin / WORD_BITS], some ? was | bit : was & ~bit,
-                          memory_order_relaxed);
-}
-
-static void push(struct fl_depot *d, struct fl_extent *e)
-{
-    unsigned bin = bin_of(e->len);
-
-    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED && bin < FL_DEPOT_BINS);
-    e->next = d->bin[bin];
-    if (d->bin[bin] == NULL) {
-        mark(d, bin, true);
-    }
-    d->bin[bin] = e;
-    add(d, e->len, 1);
-}
-
-/* `link` leads to it: the bin, or the one before it. */
-static struct fl_extent *unlink_at(struct fl_depot *d, unsigned bin, struct fl_extent **link)
-{
-    struct fl_extent *e = *link;
-
-    *link = e->next;
-    add(d, -e->len, -1u);
-    if (d->bin[bin] == NULL) {
-        mark(d, bin, false);
-    }
-    return e;
-}
-
-/* The first bin in [from, to] with something; FL_DEPOT_BINS: there is none. */
-static unsigned first_of(const struct fl_depot *d, unsigned from, unsigned to)
-{
-    for (unsigned i = from / WORD_BITS; i <= to / WORD_BITS; i++) {
-        uint64_t some = word_of(d, i) &
-                        (i == from / WORD_BITS ? ~(uint64_t)0 << from % WORD_BITS : ~(uint64_t)0);
-        if (some != 0) {
-            unsigned bin = i * WORD_BITS + (unsigned)__builtin_ctzll(some);
-            return bin <= to ? bin : FL_DEPOT_BINS;
-        }
-    }
-    return FL_DEPOT_BINS;
-}
-
-/* Bins take turns, so that they thin out evenly. NULL: it is empty. */
-static struct fl_extent *take_in_turn(struct fl_depot *d)
-{
-    unsigned bin = first_of(d, d->hand % FL_DEPOT_BINS, FL_DEPOT_BINS - 1);
-
-    bin = bin != FL_DEPOT_BINS ? bin : first_of(d, 0, FL_DEPOT_BINS - 1);
-    if (bin == FL_DEPOT_BINS) {
-        return NULL;
-    }
-    d->hand = bin + 1;
-    return unlink_at(d, bin, &d->bin[bin]);
-}
-
-/* Up to `n` of them, while there are more bytes than `most`; a chain by `next`. */
-static struct fl_extent *take_some(struct fl_depot *d, size_t n, size_t most)
-{
-    struct fl_extent *chain = NULL, *e;
-
-    while (n-- != 0 && fl_depot_bytes_of(d) > most && (e = take_in_turn(d)) != NULL) {
-        e->next = chain;
-        chain = e;
-    }
-    return chain;
 }
 
 /* Bytes that may be in depot `i` for the thread to put a block of `len` bytes there. */
@@ -215,13 +86,13 @@ bool fl_depot_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e)
     size_t most = most_for(r, own, c, e->len);
     struct fl_depot *d = &r->depots.depot[own];
 
-    if (!is_short(e->len) || e->len > most || !try_hold(d)) {
+    if (!is_short(e->len) || e->len > most || !fl_depot_try_hold(d)) {
         return false;
     }
-    push(d, e); /* from let_go on any thread may have it */
+    fl_depot_push(d, e); /* from let_go on any thread may have it */
     bool full = FL_UNLIKELY(fl_depot_bytes_of(d) > most);
-    struct fl_extent *evicted = full ? take_some(d, EVICTED, most / 2) : NULL;
-    let_go(d);
+    struct fl_extent *evicted = full ? fl_depot_take_some(d, EVICTED, most / 2) : NULL;
+    fl_depot_let_go(d);
     if (FL_UNLIKELY((atomic_load_explicit(&r->depots.used, memory_order_relaxed) >> own & 1) ==
                     0)) {
         atomic_fetch_or(&r->depots.used, (uint64_t)1 << own);
@@ -237,16 +108,16 @@ bool fl_depot_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e)
 static FL_APART struct fl_extent *take_from(struct fl_depot *d, size_t len, unsigned more,
                                             const struct fl_cache *c)
 {
-    unsigned from = bin_of(len), to = from + more;
+    unsigned from = fl_depot_bin(len), to = from + more;
 
     to = to < FL_DEPOT_BINS ? to : FL_DEPOT_BINS - 1;
-    if (first_of(d, from, to) == FL_DEPOT_BINS || !try_hold(d)) {
+    if (fl_depot_first(d, from, to) == FL_DEPOT_BINS || !fl_depot_try_hold(d)) {
         return NULL;
     }
-    unsigned bin = first_of(d, from, to);
+    unsigned bin = fl_depot_first(d, from, to);
     bool serves = bin != FL_DEPOT_BINS && (!fl_cache_has_nodes(c) || d->bin[bin]->zone == c->zone);
-    struct fl_extent *e = serves ? unlink_at(d, bin, &d->bin[bin]) : NULL;
-    let_go(d);
+    struct fl_extent *e = serves ? fl_depot_pop(d, bin) : NULL;
+    fl_depot_let_go(d);
     return e;
 }
 
@@ -297,18 +168,17 @@ static struct fl_extent *hit(struct fl_cache *c, struct fl_extent *e, size_t len
 struct fl_extent *fl_depot_take_same(struct fl_region *r, struct fl_cache *c, size_t len)
 {
     struct fl_depot *d = &r->depots.depot[own_depot(c)];
-    unsigned bin = bin_of(len);
+    unsigned bin = fl_depot_bin(len);
 
-    if (bin >= FL_DEPOT_BINS || (word_of(d, bin / WORD_BITS) >> bin % WORD_BITS & 1) == 0 ||
-        !try_hold(d)) {
+    if (bin >= FL_DEPOT_BINS || !fl_depot_may_have(d, bin) || !fl_depot_try_hold(d)) {
         return NULL;
     }
     struct fl_extent *e = d->bin[bin];
     bool serves = e != NULL && (!fl_cache_has_nodes(c) || e->zone == c->zone);
     if (serves) {
-        (void)unlink_at(d, bin, &d->bin[bin]);
+        (void)fl_depot_pop(d, bin);
     }
-    let_go(d);
+    fl_depot_let_go(d);
     return serves ? hit(c, e, len) : NULL;
 }
 
@@ -357,17 +227,17 @@ struct fl_extent *fl_depot_carve(struct fl_region *r, struct fl_cache *own, stru
 
     *n = own != NULL ? row_of(r, own, e, len) : 1;
     fl_assert(*n - 1 <= AHEAD);
-    *n = *n != 1 && try_hold(d) ? *n : 1;
+    *n = *n != 1 && fl_depot_try_hold(d) ? *n : 1;
     struct fl_extent *first = fl_carve_front(r, e, len);
     for (unsigned i = 1; i < *n; i++) {
         ahead[i - 1] = fl_carve_front(r, e, len);
         atomic_store_explicit(&ahead[i - 1]->state, FL_EXTENT_CACHED, memory_order_relaxed);
     }
     for (unsigned i = *n; i > 1; i--) { /* the lowest comes first */
-        push(d, ahead[i - 2]);
+        fl_depot_push(d, ahead[i - 2]);
     }
     if (*n != 1) {
-        let_go(d);
+        fl_depot_let_go(d);
         atomic_fetch_or(&r->depots.used, (uint64_t)1 << (d - r->depots.depot));
     }
     return first;
@@ -379,11 +249,11 @@ struct fl_extent *fl_depot_trim(struct fl_region *r, const struct fl_cache *own)
     struct fl_depot *d = &r->depots.depot[i];
     size_t most = own != NULL ? most_of(r, i) : SIZE_MAX;
 
-    if (fl_depot_bytes_of(d) <= most || !try_hold(d)) {
+    if (fl_depot_bytes_of(d) <= most || !fl_depot_try_hold(d)) {
         return NULL;
     }
-    struct fl_extent *chain = take_some(d, TRIMMED, most);
-    let_go(d);
+    struct fl_extent *chain = fl_depot_take_some(d, TRIMMED, most);
+    fl_depot_let_go(d);
     return chain;
 }
 
@@ -445,38 +315,15 @@ void fl_depot_resize(struct fl_region *r)
     fl_region_note_peak(r);
 }
 
-/* Out of the depot, into a chain. */
-static struct fl_extent *take_aged(struct fl_region *r, struct fl_depot *d, uint32_t age)
-{
-    struct fl_extent *chain = NULL;
-
-    for (unsigned bin = 0; (bin = first_of(d, bin, FL_DEPOT_BINS - 1)) != FL_DEPOT_BINS; bin++) {
-        struct fl_extent **link = &d->bin[bin];
-        while (*link != NULL) {
-            if (!fl_extent_is_aged(r, *link, age)) {
-                link = &(*link)->next;
-                continue;
-            }
-            struct fl_extent *e = unlink_at(d, bin, link);
-            e->next = chain;
-            chain = e;
-        }
-        if (bin + 1 == FL_DEPOT_BINS) {
-            break;
-        }
-    }
-    return chain;
-}
-
 size_t fl_depot_drain(struct fl_region *r, uint32_t age)
 {
     size_t n = 0;
 
     for (uint64_t used = all_used(r); used != 0;) {
         struct fl_depot *d = &r->depots.depot[take_number(&used)];
-        if (fl_depot_bytes_of(d) != 0 && try_hold(d)) {
-            struct fl_extent *chain = take_aged(r, d, age);
-            let_go(d);
+        if (fl_depot_bytes_of(d) != 0 && fl_depot_try_hold(d)) {
+            struct fl_extent *chain = fl_depot_take_aged(r, d, age);
+            fl_depot_let_go(d);
             n += fl_region_give_chain(r, chain);
         }
     }
@@ -491,9 +338,9 @@ size_t fl_depot_drain_some(struct fl_region *r, size_t most)
     for (unsigned at = r->depots.turn; used != 0 && n < most; used &= ~((uint64_t)1 << at)) {
         at = next_used(used, at);
         struct fl_depot *d = &r->depots.depot[at];
-        if (fl_depot_bytes_of(d) != 0 && try_hold(d)) {
-            struct fl_extent *chain = take_some(d, most - n, 0);
-            let_go(d);
+        if (fl_depot_bytes_of(d) != 0 && fl_depot_try_hold(d)) {
+            struct fl_extent *chain = fl_depot_take_some(d, most - n, 0);
+            fl_depot_let_go(d);
             r->depots.turn = at;
             n += fl_region_give_chain(r, chain);
         }
@@ -505,11 +352,11 @@ bool fl_depot_has_some(struct fl_region *r)
 {
     for (uint64_t used = all_used(r); used != 0;) {
         struct fl_depot *d = &r->depots.depot[take_number(&used)];
-        if (!try_hold(d)) {
+        if (!fl_depot_try_hold(d)) {
             return true;
         }
         bool some = fl_depot_bytes_of(d) != 0;
-        let_go(d);
+        fl_depot_let_go(d);
         if (some) {
             return true;
         }
@@ -522,14 +369,14 @@ void fl_depot_fork_lock(struct fl_region *r)
     held = 0;
     for (uint64_t used = all_used(r); used != 0;) {
         unsigned i = take_number(&used);
-        held |= (uint64_t)hold(&r->depots.depot[i]) << i;
+        held |= (uint64_t)fl_depot_hold(&r->depots.depot[i]) << i;
     }
 }
 
 void fl_depot_fork_parent(struct fl_region *r)
 {
     while (held != 0) {
-        let_go(&r->depots.depot[take_number(&held)]);
+        fl_depot_let_go(&r->depots.depot[take_number(&held)]);
     }
 }
 

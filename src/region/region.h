@@ -111,7 +111,7 @@ unsigned fl_zone_wish(struct fl_region *r, size_t len);
 /* An extent of at least `len` bytes (a multiple of the base page) at a multiple of `align`
  * (power of two, at least the base page), LIVE, populated unless it is new memory that waits for
  * its touch, larger than eager_max, or memory is short; all zero when `zero`. `own`: the calling
- * thread's cache, emptied first; NULL when it has none. NULL when the window, the descriptors or
+ * thread's cache; NULL when it has none. NULL when the window, the descriptors or
  * the memory do not allow it: ask the next allocator. Threads: any; takes the region lock.
  * Signals: see fl_region_busy.  Cost: O(log free extents), and the kernel's clearing for what
  * has to be populated. */
