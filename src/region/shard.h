@@ -65,8 +65,8 @@ struct fl_extent *fl_shard_take(struct fl_region *r, struct fl_cache *own, size_
                                 size_t align);
 /* Gives the CACHED `e` back. False: that is not so simple. Threads and locks as above. */
 bool fl_shard_give(struct fl_region *r, struct fl_extent *e);
-/* The same of a chain by `next`: under one shard's lock; what lies elsewhere is left to its own, and
- * all of it where that lock is busy. */
+/* The same of a chain by `next`: under one shard's lock; what lies elsewhere is left to its own,
+ * and all of it where that lock is busy. */
 bool fl_shard_give_chain(struct fl_region *r, struct fl_extent *e);
 
 /* A request is about to take that lock, and has found it busy: is another shard worth it? No lock
