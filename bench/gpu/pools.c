@@ -1,12 +1,11 @@
-/* Pools: a pair of alloc and free, alone and with others; a plan; what a busy stream does to
- * them. */
+/* Pools: a pair of alloc and free, alone and with others; what a busy stream does to them. */
 #include "gpu/bench.h"
 #include "gpu/gpu_spin.h"
 
 #include <pthread.h>
 #include <stdio.h>
 
-enum { THREADS = 8, STEP = 1000, SPIN_MS = 50 };
+enum { THREADS = 8, SPIN_MS = 50 };
 
 struct pair {
     struct fl_gpu_pool *pool;
@@ -103,20 +102,6 @@ static double side_by_side(void *arg)
     return (now_ns() - start) / (double)w->n / THREADS;
 }
 
-static double planned_step(void *arg)
-{
-    const struct pair *w = arg;
-
-    fl_ok(fl_gpu_pool_step(w->pool), "fl_gpu_pool_step");
-    double start = now_ns();
-    for (size_t i = 0; i < STEP; i++) {
-        uint64_t p;
-        fl_ok(fl_gpu_pool_alloc(w->pool, KIB(64), w->stream, &p), "fl_gpu_pool_alloc");
-        fl_ok(fl_gpu_pool_free(w->pool, p, w->stream), "fl_gpu_pool_free");
-    }
-    return (now_ns() - start) / STEP;
-}
-
 /* B3's own side. Calls of the driver that the pairs of a hit made, by the fake; on a device not to
  * be had. */
 static double hit_pairs(size_t n)
@@ -192,25 +177,6 @@ static void pinned_pairs(void)
     row("B3", "the same, freed on another stream", pinned_calls(plain, false), NULL, 0, "");
     cu_ok(cu.cuStreamDestroy(lasting), "cuStreamDestroy");
     cu_ok(cu.cuStreamDestroy(plain), "cuStreamDestroy");
-}
-
-/* B4. */
-static void planned(void)
-{
-    struct pair w = {.pool = pool_of(FL_GPU_PLANNED)};
-    struct fl_gpu_pool_stats stats = {.size = sizeof stats};
-
-    w.stream = stream_for(w.pool);
-    (void)planned_step(&w);
-    (void)planned_step(&w);
-    double ours = median_of(planned_step, &w);
-    fl_ok(fl_gpu_pool_stats(w.pool, &stats), "fl_gpu_pool_stats");
-    row("B4", "planned pool, alloc and free", ours, NULL, 0, "ns");
-    bar("ns", ours, AT_MOST, 15);
-    row("B4", "of its requests those that had their place", (double)stats.planned_hits, "of",
-        (double)stats.allocs, "");
-    fl_ok(fl_gpu_pool_destroy(w.pool), "fl_gpu_pool_destroy");
-    cu_ok(cu.cuStreamDestroy(w.stream), "cuStreamDestroy");
 }
 
 static void against_the_driver(double ours)
@@ -302,7 +268,6 @@ void bench_pools(void)
     if (!cpu) {
         against_the_driver(ours);
     }
-    planned();
     if (!cpu) {
         beside_a_busy_stream();
     }

@@ -65,14 +65,6 @@ static void program(struct fl_gpu_pool *p)
     try_take(p, 4, MIB(1), b);
     try_take(p, 5, MIB(2), a);
     try_give(p, 4, b);
-    if (p->plan != NULL) {
-        saw(fl_gpu_pool_step(p));
-        try_take(p, 0, MIB(1), a);
-        try_give(p, 0, a);
-        saw(fl_gpu_pool_step(p));
-        try_take(p, 0, MIB(1), a);
-        try_give(p, 0, a);
-    }
     saw(fl_gpu_pool_collect(p));
     saw(fl_gpu_pool_stream_retire(p, b));
     if (held[2] != 0) {

@@ -23,7 +23,7 @@ static struct fl_gpu_mirror *mirror_of(size_t len, int *out_rc)
 static void a_limit_is_of_the_device(void **state)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_AUTO_GROWTH,
-                                               FL_GPU_PLANNED, FL_GPU_DRIVER};
+                                               FL_GPU_DRIVER};
 
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
@@ -78,22 +78,19 @@ static void what_the_driver_takes_counts(void **state)
 /* What the driver gives beyond the request is the pool's: it serves the next. */
 static void whole_pages_are_served_from(void **state)
 {
-    static const enum fl_gpu_strategy all[] = {FL_GPU_AUTO_GROWTH, FL_GPU_PLANNED};
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    uint64_t x = pool_take(p, MIB(1) + KIB(512), NULL), y = pool_take(p, KIB(512), NULL);
 
     (void)state;
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        struct fl_gpu_pool *p = pool_of(all[i]);
-        uint64_t x = pool_take(p, MIB(1) + KIB(512), NULL), y = pool_take(p, KIB(512), NULL);
-        assert_int_equal(pool_stats(p).driver_allocs, 1);
-        assert_int_equal(pool_held(p), MIB(2));
-        assert_true(fake == NULL || fake->used(0) == MIB(2));
-        uint64_t z = pool_take(p, KIB(512), NULL); /* too small for a page of its own */
-        assert_int_equal(pool_held(p), MIB(2) + KIB(512));
-        pool_give(p, x, NULL);
-        pool_give(p, y, NULL);
-        pool_give(p, z, NULL);
-        pool_end(p);
-    }
+    assert_int_equal(pool_stats(p).driver_allocs, 1);
+    assert_int_equal(pool_held(p), MIB(2));
+    assert_true(fake == NULL || fake->used(0) == MIB(2));
+    uint64_t z = pool_take(p, KIB(512), NULL); /* too small for a page of its own */
+    assert_int_equal(pool_held(p), MIB(2) + KIB(512));
+    pool_give(p, x, NULL);
+    pool_give(p, y, NULL);
+    pool_give(p, z, NULL);
+    pool_end(p);
 }
 
 /* The driver's pool keeps what is freed to it: others may have that when it has been trimmed. */

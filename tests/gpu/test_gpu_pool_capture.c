@@ -1,6 +1,5 @@
 /* Rule S9: no call of a pool breaks a capture, whichever stream is captured in whichever mode and
  * by whom; and what a graph may use is not handed out. */
-#include "gpu/plan/plan.h"
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>
@@ -32,13 +31,6 @@ enum { FREED = 4 };
 /* The call that is made now, for reports; and what was freed, 0: nothing. */
 static const char *at;
 static uint64_t freed[FREED];
-
-/* A step ends. */
-static void plan(struct fl_gpu_pool *p)
-{
-    at = "step";
-    (void)fl_gpu_pool_step(p);
-}
 
 static void look(struct fl_gpu_pool *p, uint64_t address)
 {
@@ -115,9 +107,6 @@ static void all_calls(struct fl_gpu_pool *p, void *s)
     (void)fl_gpu_pool_stream_lasts(p, d);
     at = "stream_retire";
     (void)fl_gpu_pool_stream_retire(p, d);
-    if (p->plan != NULL) {
-        plan(p);
-    }
     another_pool(p);
 }
 
@@ -192,9 +181,8 @@ static void one_case(const struct fl_gpu_pool_options *o, void *captured, void *
 
 static void no_call_breaks_a_capture(void **state)
 {
-    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE,          FL_GPU_UNPOOLED,
-                                               FL_GPU_NAIVE_BEST_FIT, FL_GPU_AUTO_GROWTH,
-                                               FL_GPU_PLANNED,        FL_GPU_DRIVER};
+    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_NAIVE_BEST_FIT,
+                                               FL_GPU_AUTO_GROWTH, FL_GPU_DRIVER};
 
     (void)state;
     for (size_t i = 0; i < 2 * sizeof all / sizeof all[0]; i++) {
@@ -242,7 +230,7 @@ static void the_legacy_stream_is_let_be(void **state)
 static void what_a_graph_may_use_is_kept_for_it(void **state)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_AUTO_GROWTH, FL_GPU_NAIVE_BEST_FIT,
-                                               FL_GPU_NAIVE, FL_GPU_PLANNED};
+                                               FL_GPU_NAIVE};
 
     (void)state;
     begin();
@@ -250,14 +238,7 @@ static void what_a_graph_may_use_is_kept_for_it(void **state)
         struct fl_gpu_pool_options o = pool_options(all[i]);
         o.initial = o.regrow = MIB(8);
         struct fl_gpu_pool *p = pool_with(&o);
-        for (unsigned step = 0; p->plan != NULL && step < 3; step++) {
-            assert_int_equal(fl_gpu_pool_step(p), 0);
-            pool_give(p, pool_take(p, MIB(1), a), a);
-        }
         pool_give(p, pool_take(p, MIB(1), a), a); /* warm */
-        if (p->plan != NULL) {
-            assert_int_equal(fl_gpu_pool_step(p), 0);
-        }
         fake->capture(a, true);
         uint64_t graphs = pool_take(p, MIB(1), a);
         pool_give(p, graphs, a);
@@ -313,33 +294,25 @@ static void what_a_recorded_streams_graph_uses_is_kept(void **state)
 static void a_refusal_does_not_hide_a_capture(void **state)
 {
     (void)state;
-    for (unsigned planned = 0; planned < 2; planned++) {
-        begin();
-        struct fl_gpu_pool *p = pool_of(planned != 0 ? FL_GPU_PLANNED : FL_GPU_AUTO_GROWTH);
-        for (unsigned step = 0; p->plan != NULL && step < 3; step++) {
-            assert_int_equal(fl_gpu_pool_step(p), 0);
-            pool_give(p, pool_take(p, MIB(1), a), a);
-        }
-        assert_true(p->plan == NULL || fl_gpu_pool_step(p) == 0);
-        uint64_t x = pool_take(p, MIB(1), a);
-        assert_int_equal(fl_gpu_pool_record_stream(p, x, b), 0);
-        fake->capture(a, true);
-        fake->refuse("cuEventRecord", 1, 2, false); /* out of memory */
-        pool_give(p, x, a);
-        assert_true(fake->refused());
-        fake->capture(a, false);
-        gpu_wait_all();
-        for (unsigned k = 0; k < 3; k++) {
-            assert_int_equal(fl_gpu_pool_collect(p), 0);
-            assert_true(p->plan == NULL || fl_gpu_pool_step(p) == 0);
-            pool_give(p, pool_take(p, MIB(1), b), b); /* b's frees are covered */
-            uint64_t y = pool_take(p, MIB(1), a);
-            assert_int_not_equal(x, y);
-            pool_give(p, y, a);
-        }
-        pool_end(p);
-        finish();
+    begin();
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    uint64_t x = pool_take(p, MIB(1), a);
+    assert_int_equal(fl_gpu_pool_record_stream(p, x, b), 0);
+    fake->capture(a, true);
+    fake->refuse("cuEventRecord", 1, 2, false); /* out of memory */
+    pool_give(p, x, a);
+    assert_true(fake->refused());
+    fake->capture(a, false);
+    gpu_wait_all();
+    for (unsigned k = 0; k < 3; k++) {
+        assert_int_equal(fl_gpu_pool_collect(p), 0);
+        pool_give(p, pool_take(p, MIB(1), b), b); /* b's frees are covered */
+        uint64_t y = pool_take(p, MIB(1), a);
+        assert_int_not_equal(x, y);
+        pool_give(p, y, a);
     }
+    pool_end(p);
+    finish();
 }
 
 int main(void)

@@ -88,9 +88,6 @@ static void *work(void *arg)
         if (r % 61 == 0) {
             (void)fl_gpu_pool_trim(pool, MIB(1), NULL);
         }
-        if (me == 0 && pool->plan != NULL && i % 50 == 0) {
-            (void)fl_gpu_pool_step(pool);
-        }
     }
     while (n > 0) {
         pool_give(pool, own[--n], stream[me]);
@@ -167,9 +164,6 @@ static void no_lock_is_held_over_a_driver_call(void **state)
             gpu_fill(t, y, MIB(1), 1);
             assert_int_equal(fl_gpu_pool_record_stream(pool, x, t), 0);
             pool_give(pool, x, s);
-            if (pool->plan != NULL) {
-                assert_int_equal(fl_gpu_pool_step(pool), 0);
-            }
             if (i % 2 == 0) {
                 pool_give(pool, y, t);
             } else {

@@ -106,8 +106,8 @@ static void unbook(struct fl_gpu_pool *p, size_t len)
     }
 }
 
-int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
-                         struct fl_pool_chunk *c)
+static int from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
+                       struct fl_pool_chunk *c)
 {
     int rc = book(p, c->len);
     if (rc != 0) {
@@ -132,8 +132,7 @@ int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
     return rc;
 }
 
-int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
-                       struct fl_pool_chunk *c)
+static int to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s, struct fl_pool_chunk *c)
 {
     uint64_t start = fl_sys.now_ns();
     int rc = tell(p, s, c);
@@ -154,7 +153,7 @@ int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
 
 /* ---- records ---- */
 
-void fl_chunk_link(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
+static void link_chunk(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
     c->previous = NULL;
     c->next = p->chunks;
@@ -164,7 +163,7 @@ void fl_chunk_link(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
     p->chunks = c;
 }
 
-void fl_chunk_unlink(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
+static void unlink_chunk(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
     p->idle_from = p->idle_from == c ? c->next : p->idle_from;
     *(c->previous != NULL ? &c->previous->next : &p->chunks) = c->next;
@@ -173,9 +172,9 @@ void fl_chunk_unlink(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
     }
 }
 
-void fl_chunk_held(struct fl_gpu_pool *p)
+static void note_held(struct fl_gpu_pool *p)
 {
-    uint64_t held = p->s.occupied_bytes + p->s.free_bytes + p->kept;
+    uint64_t held = p->s.occupied_bytes + p->s.free_bytes;
 
     if (held > p->s.held_peak_bytes) {
         p->s.held_peak_bytes = held;
@@ -187,7 +186,7 @@ static void forget(struct fl_gpu_pool *p, struct fl_pool_block *b)
     struct fl_pool_chunk *c = b->chunk;
 
     fl_block_assign(b, NULL, 0);
-    fl_chunk_unlink(p, c);
+    unlink_chunk(p, c);
     p->s.free_bytes -= c->len;
     fl_record_put(p, b);
     free(c);
@@ -199,7 +198,7 @@ static void forget(struct fl_gpu_pool *p, struct fl_pool_block *b)
 static int prepare(struct fl_gpu_pool *p, size_t len, size_t room, size_t *want,
                    struct fl_pool_chunk **c, struct fl_pool_block **b)
 {
-    size_t held = p->s.occupied_bytes + p->s.free_bytes + p->kept + p->coming;
+    size_t held = p->s.occupied_bytes + p->s.free_bytes + p->coming;
     size_t most = p->o.limit != 0 ? p->o.limit : SIZE_MAX;
 
     if (held > most || len > most - held) {
@@ -227,13 +226,13 @@ static struct fl_pool_block *admit(struct fl_gpu_pool *p, struct fl_pool_stream 
     b->chunk = c;
     b->state = FL_BLOCK_TRANSIT;
     c->first = b;
-    fl_chunk_link(p, c);
+    link_chunk(p, c);
     fl_table_insert(p, b);
     if (!c->is_direct) {
         atomic_store_explicit(&p->has_grown, true, memory_order_relaxed);
     }
     p->s.free_bytes += c->len;
-    fl_chunk_held(p);
+    note_held(p);
     if (!p->is_pinned) {
         fl_block_assign(b, s, 0); /* the rest is this stream's, and needs no wait */
     }
@@ -263,7 +262,7 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
     c->len = want;
     c->is_direct = direct;
     c->is_slab = fl_set_is_small(p, len);
-    rc = fl_chunk_from_driver(p, s, c);
+    rc = from_driver(p, s, c);
     fl_lock_acquire(&p->lock);
     p->coming -= want;
     if (rc == 0) {
@@ -287,7 +286,7 @@ int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_p
     fl_lock_acquire(&p->lock);
     fl_table_remove(p, b);
     fl_lock_release(&p->lock);
-    int rc = fl_chunk_to_driver(p, s, b->chunk);
+    int rc = to_driver(p, s, b->chunk);
     if (rc == 0 && p->async != NULL && s != NULL) {
         fl_async_freed(p, s);
     }
@@ -310,8 +309,7 @@ static struct fl_pool_block *take_idle(struct fl_gpu_pool *p, size_t keep)
         struct fl_pool_block *b = c->first;
         p->idle_from = c->next;
         /* Nothing waits for copies from what is unregistered; cuMemFree waits for kernels. */
-        if (!c->is_kept && b->len == c->len && b->state == FL_BLOCK_FREE &&
-            (!p->is_pinned || b->stream == NULL)) {
+        if (b->len == c->len && b->state == FL_BLOCK_FREE && (!p->is_pinned || b->stream == NULL)) {
             fl_block_withdraw(p, b);
             return b;
         }

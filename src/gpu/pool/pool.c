@@ -1,6 +1,5 @@
 /* The pools' public calls. What is usual is here: the lock, a set, a block. */
 #include "gpu/pool/pool.h"
-#include "gpu/plan/plan.h"
 
 #include <errno.h>
 
@@ -23,7 +22,6 @@ static struct fl_pool_block *hit(struct fl_gpu_pool *p, struct fl_pool_stream *s
         fl_block_used(p, b, requested);
         p->s.hits++;
         p->s.served_pool_bytes += len;
-        fl_learn_alloc(p, b, s);
     }
     return b;
 }
@@ -56,7 +54,6 @@ static FL_APART int alloc_slowly(struct fl_gpu_pool *p, size_t size, size_t len,
         *out = b->address;
         fl_lock_acquire(&p->lock);
         b->in_graph = captures;
-        fl_learn_alloc(p, b, s);
         fl_lock_release(&p->lock);
     }
     return rc;
@@ -78,9 +75,6 @@ int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint6
         stream = FL_GPU_HOST; /* only the host's order counts */
     } else if (FL_UNLIKELY(stream == FL_GPU_HOST)) {
         return fl_gpu_fail(-EINVAL, "memory of a device is a stream's, not FL_GPU_HOST's");
-    }
-    if (pool->plan != NULL && fl_planned_take(pool, size, stream, out)) {
-        return 0;
     }
     const struct fl_stream_name name = fl_stream_named(pool, stream);
     size_t len = pool->strategy->round(pool, size);
@@ -196,7 +190,6 @@ int fl_pool_give_back(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl
 static FL_INLINE void end_block(struct fl_gpu_pool *p, struct fl_pool_stream *s,
                                 struct fl_pool_block *b, uint64_t stamp, bool captured)
 {
-    fl_learn_free(p, b, s);
     fl_block_unused(p, b);
     b->state = FL_BLOCK_TRANSIT;
     fl_block_assign(b, s, stamp);
@@ -298,9 +291,6 @@ int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool liv
         return fl_pool_refuse(p);
     }
     const struct fl_stream_name name = fl_stream_named(p, stream);
-    if (p->plan != NULL && fl_planned_owns(p, address)) {
-        return fl_planned_give(p, address, name, live);
-    }
     fl_lock_acquire(&p->lock);
     struct fl_pool_block *b = fl_pool_find_used(p, address);
     struct fl_pool_stream *s = fl_stream_lasting(p, name);

@@ -58,7 +58,6 @@ struct fl_pool_block {
     enum fl_block_state state;
     bool waits_own;                /* pending: for its own stream too */
     size_t requested;              /* used: before rounding */
-    uint32_t life;                 /* used: of the step that is learned, from 1; 0: none */
     bool in_graph;                 /* used: taken while its stream was captured */
     struct fl_pool_stream *stream; /* freed: on which; NULL: safe for all */
     uint64_t stamp;
@@ -78,7 +77,6 @@ struct fl_pool_chunk {
     struct fl_pool_block *first;
     bool is_direct;          /* goes back when it is freed */
     bool is_slab;            /* of small blocks, which have sets of their own */
-    bool is_kept;            /* a plan's: goes when the plan does */
     struct fl_pinned pinned; /* range.len 0: the driver's own allocation */
 };
 
@@ -144,8 +142,6 @@ struct fl_pool_strategy {
     bool is_direct; /* nothing is kept */
 };
 
-struct fl_pool_plan;
-
 struct fl_gpu_pool {
     struct fl_lock lock;
     bool is_pinned;
@@ -174,18 +170,13 @@ struct fl_gpu_pool {
     struct fl_pool_event *events; /* spare */
     struct fl_pool_list pending, garbage;
     size_t garbage_bytes, gc_at;
-    size_t coming; /* bytes asked of the driver, not there yet */
-    size_t kept;   /* bytes of a plan's arena */
-    bool is_learning;
-    _Atomic uint32_t
-        stream_generation;     /* streams that were left. Relaxed; changed under the lock */
+    size_t coming;             /* bytes asked of the driver, not there yet */
     _Atomic uint64_t occupied; /* as s.occupied_bytes, without the lock. Relaxed */
     unsigned driver_calls;
     size_t max_direct; /* what is larger has a chunk of its own, and is never pooled */
     fl_CUmemoryPool async;
-    size_t booked;              /* then: what the device's account has of it */
-    struct fl_gpu_pool_stats s; /* occupied and free are of the chunks but for a plan's */
-    struct fl_pool_plan *plan;  /* FL_GPU_PLANNED */
+    size_t booked; /* then: what the device's account has of it */
+    struct fl_gpu_pool_stats s;
     struct fl_gpu_track track;
 };
 
@@ -322,17 +313,6 @@ void fl_chunks_put_together(struct fl_gpu_pool *p);
 /* A block in transit that is its chunk: back to the driver, `s` having freed it. Lock: not held.
  * With what is not 0 it is in transit still. */
 int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b);
-/* c->len bytes as the target has them; with the driver's pool in order on `s`. Both timed and
- * counted; with a refusal `c` is as it was.
- * Lock: not held. */
-int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
-                         struct fl_pool_chunk *c);
-int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
-                       struct fl_pool_chunk *c);
-void fl_chunk_link(struct fl_gpu_pool *p, struct fl_pool_chunk *c);
-void fl_chunk_unlink(struct fl_gpu_pool *p, struct fl_pool_chunk *c);
-/* Adds what has come from the driver to what is held. Lock: held. */
-void fl_chunk_held(struct fl_gpu_pool *p);
 
 /* ---- pool.c, calls.c ---- */
 
