@@ -8,7 +8,7 @@ ROWS = [
      "at least 0.99 x and 2.5 x from 64 MiB on"),
     ("B2", "up to 8 GiB reserved, populated and registered; registering alone, huge pages",
      "cuMemHostAlloc; base pages", "at most 0.25 x; 0.5 x"),
-    ("B3", "pool, alloc and free", "cuMemAllocFromPoolAsync; cuMemAlloc",
+    ("B3", "pool, alloc and free", "cuMemAllocAsync; cuMemAlloc",
      "at most 60 ns; 20 x and 100 x faster"),
     ("B5", "1,000 inputs of 16 KiB, 256 of 256 KiB, 32 of 8 MiB in one push", "each by itself",
      "at least 5 x, 1.5 x, 1 x; the call at most 5 us"),

@@ -57,7 +57,6 @@ enum fl_gpu_strategy {
     FL_GPU_UNPOOLED,       /* the driver, each time */
     FL_GPU_NAIVE_BEST_FIT, /* PaddlePaddle's: one great chunk, split and merged */
     FL_GPU_AUTO_GROWTH,    /* PaddlePaddle's default: chunks as they are wanted */
-    FL_GPU_DRIVER,         /* the driver's own pool (cuMemAllocFromPoolAsync): the yardstick */
 };
 enum fl_gpu_target { FL_GPU_DEVICE, FL_GPU_PINNED };
 

@@ -23,7 +23,7 @@ DEVICE_FIELDS = (
     "copies", "copied_bytes", "stalls",
 )
 # enum fl_gpu_strategy, in its order.
-STRATEGIES = ("auto", "naive", "round", "unpooled", "naive_best_fit", "auto_growth", "driver")
+STRATEGIES = ("auto", "naive", "round", "unpooled", "naive_best_fit", "auto_growth")
 
 
 class SlotOfMirror(ctypes.Structure):  # struct fl_gpu_slot

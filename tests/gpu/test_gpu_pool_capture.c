@@ -64,7 +64,7 @@ static void free_now(struct fl_gpu_pool *p, void *s)
 {
     uint64_t x = 0;
 
-    if (!p->is_pinned && p->async == NULL && fl_gpu_pool_alloc(p, MIB(8), s, &x) == 0) {
+    if (!p->is_pinned && fl_gpu_pool_alloc(p, MIB(8), s, &x) == 0) {
         at = "free_now";
         (void)fl_gpu_pool_free_now(p, x);
     }
@@ -91,7 +91,7 @@ static void all_calls(struct fl_gpu_pool *p, void *s)
     at = "free";
     for (unsigned i = 0; i < FREED; i++) {
         if (freed[i] != 0) { /* one by the host: the driver's own pool has its request queued */
-            bool by_host = i == 3 && p->async == NULL;
+            bool by_host = i == 3;
             assert_int_equal(fl_gpu_pool_free(p, freed[i], by_host ? FL_GPU_HOST : s), 0);
         }
     }
@@ -171,7 +171,7 @@ static void one_case(const struct fl_gpu_pool_options *o, void *captured, void *
                  other_thread, fake->report());
     }
     fake->capture(captured, false);
-    if (captured == asks && p->async == NULL) {
+    if (captured == asks) {
         not_had_again(p);
     }
     pool_give(p, y, b);
@@ -182,7 +182,7 @@ static void one_case(const struct fl_gpu_pool_options *o, void *captured, void *
 static void no_call_breaks_a_capture(void **state)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_NAIVE_BEST_FIT,
-                                               FL_GPU_AUTO_GROWTH, FL_GPU_DRIVER};
+                                               FL_GPU_AUTO_GROWTH};
 
     (void)state;
     for (size_t i = 0; i < 2 * sizeof all / sizeof all[0]; i++) {
@@ -190,9 +190,6 @@ static void no_call_breaks_a_capture(void **state)
         o.target = i % 2 != 0 ? FL_GPU_PINNED : FL_GPU_DEVICE;
         o.initial = o.regrow = MIB(4);
         o.limit = MIB(24);
-        if (all[i / 2] == FL_GPU_DRIVER && i % 2 != 0) {
-            continue;
-        }
         for (int mode = 0; mode < MODES; mode++) {
             for (unsigned k = 0; k < 2; k++) {
                 fake->reset(true);
@@ -263,7 +260,7 @@ static uint64_t given_back(void)
 static void what_a_recorded_streams_graph_uses_is_kept(void **state)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_UNPOOLED, FL_GPU_NAIVE_BEST_FIT,
-                                               FL_GPU_AUTO_GROWTH, FL_GPU_DRIVER};
+                                               FL_GPU_AUTO_GROWTH};
 
     (void)state;
     begin();
@@ -271,9 +268,6 @@ static void what_a_recorded_streams_graph_uses_is_kept(void **state)
         struct fl_gpu_pool_options o = pool_options(all[i / 4]);
         o.initial = o.regrow = MIB(4); /* what is larger is a chunk of its own */
         o.target = i % 2 != 0 ? FL_GPU_PINNED : FL_GPU_DEVICE;
-        if (o.strategy == FL_GPU_DRIVER && o.target == FL_GPU_PINNED) {
-            continue;
-        }
         struct fl_gpu_pool *p = pool_with(&o);
         uint64_t x = pool_take(p, MIB(8), b);
         assert_int_equal(fl_gpu_pool_record_stream(p, x, a), 0);

@@ -167,55 +167,6 @@ static void others_go_on_while_a_stream_is_captured(void **state)
     gpu_stream_end(b);
 }
 
-static struct fl_gpu_pool *shared;
-static void *newcomer;
-static uint64_t newcomers;
-
-/* In the driver's hands: a stream that the pool has not seen. */
-static void come(void *unused)
-{
-    (void)unused;
-    if (newcomers == 0 && gpu_calls.cuCtxSetCurrent(gpu->context) == 0) {
-        newcomers = pool_take(shared, MIB(4), newcomer);
-    }
-}
-
-/* As PyTorch frees, on a stream that was retired and destroyed. The driver's pool is not told of
- * it; that of its work is waited for; and its record is not another stream's meanwhile. */
-static void the_drivers_pool_hears_of_no_retired_stream(void **state)
-{
-    (void)state;
-    if (fake == NULL) {
-        return;
-    }
-    fake->schedule(FAKE_CUDA_LATE, 0);
-    for (unsigned i = 0; i < 2; i++) {
-        void *s = gpu_stream(), *t = gpu_stream();
-        shared = pool_of(FL_GPU_DRIVER);
-        newcomer = t;
-        newcomers = 0;
-        uint64_t x = pool_take(shared, MIB(1), s);
-        gpu_fill(s, x, MIB(1), 1);
-        assert_int_equal(fl_gpu_pool_stream_retire(shared, s), 0);
-        if (i != 0) {
-            gpu_stream_end(s);
-        }
-        fake->amid("cuCtxGetCurrent", come, NULL);
-        assert_int_equal(fl_pool_free(shared, x, s, false), 0);
-        fake->amid(NULL, NULL, NULL);
-        assert_int_not_equal(newcomers, 0);
-        uint64_t y = pool_take(shared, MIB(1), t);
-        gpu_fill(t, y, MIB(1), 2); /* a race, if nothing waited for `s` */
-        pool_give(shared, y, t);
-        pool_give(shared, newcomers, t);
-        pool_end(shared);
-        gpu_stream_end(t);
-        if (i == 0) {
-            gpu_stream_end(s);
-        }
-    }
-}
-
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
@@ -226,7 +177,6 @@ int main(void)
         TEST(many_streams_are_told_apart),
         TEST(peaks_begin_anew),
         TEST(others_go_on_while_a_stream_is_captured),
-        TEST(the_drivers_pool_hears_of_no_retired_stream),
     };
 
     gpu_main("test_gpu_pool_edges", NULL);

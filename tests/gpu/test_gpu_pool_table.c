@@ -143,9 +143,6 @@ static void options_that_make_no_sense_are_refused(void **state)
     o = pool_options(FL_GPU_NAIVE_BEST_FIT);
     o.fraction = 1.5;
     assert_int_equal(fl_gpu_pool_create(gpu, &o, &p), -EINVAL);
-    o = pool_options(FL_GPU_DRIVER);
-    o.target = FL_GPU_PINNED;
-    assert_int_equal(fl_gpu_pool_create(gpu, &o, &p), -ENOTSUP);
     o = pool_options((enum fl_gpu_strategy)99);
     assert_int_equal(fl_gpu_pool_create(gpu, &o, &p), -EINVAL);
     o = pool_options(FL_GPU_AUTO_GROWTH);
@@ -421,32 +418,6 @@ static void served_is_from_the_pool_or_from_the_driver(void **state)
     pool_end(p);
 }
 
-/* cuMemAllocFromPoolAsync: all is the API's. */
-static void the_drivers_pool_serves_everything_itself(void **state)
-{
-    struct fl_gpu_pool *p = pool_of(FL_GPU_DRIVER);
-    void *s = gpu_stream(), *t = gpu_stream();
-
-    (void)state;
-    for (unsigned i = 0; i < 3; i++) {
-        uint64_t x = pool_take(p, 5000, s);
-        gpu_fill(s, x, 5000, 1);
-        gpu_wait(s);
-        assert_int_equal(fl_gpu_pool_record_stream(p, x, t), 0);
-        gpu_fill(t, x, 5000, 2);
-        pool_give(p, x, s);
-    }
-    assert_int_equal(pool_stats(p).served_api_bytes, 15000);
-    assert_int_equal(pool_stats(p).served_pool_bytes, 0);
-    assert_int_equal(pool_stats(p).implicit_syncs, 0);
-    uint64_t x = pool_take(p, 5000, s);
-    assert_int_equal(fl_gpu_pool_free_now(p, x), 0);
-    assert_int_equal(fl_gpu_pool_trim(p, 0, NULL), 0);
-    pool_end(p);
-    gpu_stream_end(s);
-    gpu_stream_end(t);
-}
-
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
@@ -466,7 +437,6 @@ int main(void)
         TEST(garbage_is_reclaimed_largest_first),
         TEST(garbage_may_wait_for_the_kernels),
         TEST(served_is_from_the_pool_or_from_the_driver),
-        TEST(the_drivers_pool_serves_everything_itself),
     };
 
     gpu_main("test_gpu_pool_table", NULL);

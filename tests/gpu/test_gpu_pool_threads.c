@@ -131,7 +131,7 @@ static void threads(void)
 static void threads_do_not_meet(void **state)
 {
     (void)state;
-    for (int k = FL_GPU_NAIVE; k <= FL_GPU_DRIVER; k++) {
+    for (int k = FL_GPU_NAIVE; k <= FL_GPU_AUTO_GROWTH; k++) {
         struct fl_gpu_pool_options o = pool_options((enum fl_gpu_strategy)k);
         o.initial = o.regrow = o.chunk = MIB(4);
         chosen = &o;
@@ -150,7 +150,7 @@ static void amid(void *arg)
 static void no_lock_is_held_over_a_driver_call(void **state)
 {
     (void)state;
-    for (int k = FL_GPU_NAIVE; fake != NULL && k <= FL_GPU_DRIVER; k++) {
+    for (int k = FL_GPU_NAIVE; fake != NULL && k <= FL_GPU_AUTO_GROWTH; k++) {
         struct fl_gpu_pool_options o = pool_options((enum fl_gpu_strategy)k);
         o.initial = o.regrow = o.chunk = MIB(4);
         o.gc_gb = 0.001;

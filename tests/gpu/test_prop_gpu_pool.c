@@ -33,7 +33,7 @@ static void assert_held(struct fl_gpu_pool *p)
     struct fl_gpu_pool_stats s = pool_stats(p);
     size_t held = s.occupied_bytes + s.free_bytes, chunks = s.driver_allocs - s.driver_frees;
 
-    if (fake != NULL && !p->is_pinned && p->async == NULL) {
+    if (fake != NULL && !p->is_pinned) {
         assert_in_range(fake->used(0) - sink_bytes, held, held + chunks * (MIB(2) - 1));
     }
 }
@@ -384,8 +384,7 @@ static void several_streams(void)
 
 static void several_streams_never_meet(void **state)
 {
-    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE,          FL_GPU_ROUND,
-                                               FL_GPU_UNPOOLED,       FL_GPU_DRIVER,
+    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_ROUND, FL_GPU_UNPOOLED,
                                                FL_GPU_NAIVE_BEST_FIT, FL_GPU_AUTO_GROWTH};
 
     (void)state;
@@ -397,7 +396,7 @@ static void several_streams_never_meet(void **state)
             o.gc_gb = pick(3) == 0 ? 0.004 : 0;
             o.gc_fraction = pick(2) == 0 ? 1 : 0.5;
             o.gc_fast = pick(2) == 0;
-            if (variant == 2 && all[i] != FL_GPU_DRIVER) {
+            if (variant == 2) {
                 o.target = FL_GPU_PINNED;
             }
             chosen = &o;

@@ -58,7 +58,7 @@ struct fl_gpu {
     int ordinal, node; /* node: of the host's memory next to it; -1: unknown */
     size_t total;      /* bytes of device memory */
     bool primary;      /* the context was retained, not the caller's */
-    bool has_batch, has_pools;
+    bool has_batch;
     unsigned opens;         /* Lock: the list's */
     _Atomic unsigned users; /* pools and mirrors */
 };

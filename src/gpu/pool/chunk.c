@@ -31,23 +31,16 @@ static int ask_pinned(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
     return rc;
 }
 
-static int ask(struct fl_gpu_pool *p, const struct fl_pool_stream *s, struct fl_pool_chunk *c)
+static int ask(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
-    const char *name = "cuMemAlloc";
     fl_CUdeviceptr address = 0;
-    fl_CUresult code;
 
     if (p->is_pinned) {
         return ask_pinned(p, c);
     }
-    if (p->async != NULL) {
-        name = "cuMemAllocFromPoolAsync";
-        code = fl_cuda.cuMemAllocFromPoolAsync(&address, c->len, p->async, s->handle);
-    } else {
-        code = fl_cuda.cuMemAlloc(&address, c->len);
-    }
+    int rc = fl_pool_status(p, fl_cuda.cuMemAlloc(&address, c->len), "cuMemAlloc", c->len);
     c->address = address;
-    return fl_pool_status(p, code, name, c->len);
+    return rc;
 }
 
 /* What is refused is the caller's still, and may be given again. */
@@ -66,21 +59,10 @@ static int tell_pinned(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
     return rc;
 }
 
-static int tell(struct fl_gpu_pool *p, const struct fl_pool_stream *s, struct fl_pool_chunk *c)
+static int tell(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
-    const char *name = "cuMemFree";
-    fl_CUresult code;
-
-    if (p->is_pinned) {
-        return tell_pinned(p, c);
-    }
-    if (p->async != NULL) {
-        name = "cuMemFreeAsync";
-        code = fl_cuda.cuMemFreeAsync(c->address, s != NULL ? fl_stream_handle(s) : NULL);
-    } else {
-        code = fl_cuda.cuMemFree(c->address);
-    }
-    return fl_pool_status(p, code, name, c->len);
+    return p->is_pinned ? tell_pinned(p, c)
+                        : fl_pool_status(p, fl_cuda.cuMemFree(c->address), "cuMemFree", c->len);
 }
 
 static void remember(struct fl_gpu_pool *p, int rc)
@@ -93,34 +75,27 @@ static void remember(struct fl_gpu_pool *p, int rc)
 /* In the device's account, before the driver has a say; and out of it. */
 static int book(struct fl_gpu_pool *p, size_t len)
 {
-    if (p->is_pinned) {
-        return 0;
-    }
-    return p->async != NULL ? fl_async_book(p) : fl_gpu_account_take(p->gpu, len);
+    return p->is_pinned ? 0 : fl_gpu_account_take(p->gpu, len);
 }
 
 static void unbook(struct fl_gpu_pool *p, size_t len)
 {
-    if (!p->is_pinned && p->async == NULL) {
+    if (!p->is_pinned) {
         fl_gpu_account_give(p->gpu, len);
     }
 }
 
-static int from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
-                       struct fl_pool_chunk *c)
+static int from_driver(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
     int rc = book(p, c->len);
     if (rc != 0) {
         return rc;
     }
     uint64_t start = fl_sys.now_ns();
-    rc = ask(p, s, c);
+    rc = ask(p, c);
     uint64_t end = fl_sys.now_ns();
 
-    if (p->async != NULL && fl_async_rebook(p) != 0 && rc == 0) { /* it grew by more than asked */
-        (void)fl_cuda.cuMemFreeAsync(c->address, s->handle);
-        rc = -ENOMEM;
-    } else if (rc != 0) {
+    if (rc != 0) {
         unbook(p, c->len);
     }
     remember(p, rc);
@@ -132,10 +107,10 @@ static int from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
     return rc;
 }
 
-static int to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s, struct fl_pool_chunk *c)
+static int to_driver(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
     uint64_t start = fl_sys.now_ns();
-    int rc = tell(p, s, c);
+    int rc = tell(p, c);
     uint64_t end = fl_sys.now_ns();
 
     if (rc == 0) {
@@ -145,7 +120,7 @@ static int to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s, stru
     fl_gpu_note_call(FL_TIMELINE_GPU_GIVE, start, c->len);
     fl_lock_acquire(&p->lock);
     p->s.driver_frees += rc == 0;
-    p->s.implicit_syncs += p->async == NULL;
+    p->s.implicit_syncs++;
     p->s.driver_ns += end - start;
     fl_lock_release(&p->lock);
     return rc;
@@ -262,7 +237,7 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
     c->len = want;
     c->is_direct = direct;
     c->is_slab = fl_set_is_small(p, len);
-    rc = from_driver(p, s, c);
+    rc = from_driver(p, c);
     fl_lock_acquire(&p->lock);
     p->coming -= want;
     if (rc == 0) {
@@ -280,16 +255,13 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
 
 /* ---- back ---- */
 
-int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
+int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
     /* Before: the driver may give another thread the address at once. */
     fl_lock_acquire(&p->lock);
     fl_table_remove(p, b);
     fl_lock_release(&p->lock);
-    int rc = to_driver(p, s, b->chunk);
-    if (rc == 0 && p->async != NULL && s != NULL) {
-        fl_async_freed(p, s);
-    }
+    int rc = to_driver(p, b->chunk);
     fl_lock_acquire(&p->lock);
     if (rc == 0) {
         forget(p, b);
@@ -346,7 +318,7 @@ int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
     while (rc == 0 && (b = take_idle(p, keep)) != NULL) {
         size_t len = b->len;
         fl_lock_release(&p->lock);
-        rc = fl_chunk_return(p, NULL, b);
+        rc = fl_chunk_return(p, b);
         fl_lock_acquire(&p->lock);
         if (rc != 0) {
             fl_block_put(p, b);
@@ -354,11 +326,6 @@ int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
             *out_released += len;
         }
     }
-    fl_lock_release(&p->lock);
-    if (rc == 0 && p->async != NULL) {
-        rc = fl_async_trim(p, keep, out_released);
-    }
-    fl_lock_acquire(&p->lock);
     p->s.trims += *out_released != 0;
     fl_lock_release(&p->lock);
     return rc;

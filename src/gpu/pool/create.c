@@ -52,9 +52,6 @@ static int start(struct fl_gpu_pool *p)
         return rc;
     }
     rc = fl_strategy_start(p);
-    if (rc == 0 && p->o.strategy == FL_GPU_DRIVER) {
-        rc = fl_async_start(p);
-    }
     fl_pool_leave(p, &g);
     return rc;
 }
@@ -146,7 +143,6 @@ static void dismantle(struct fl_gpu_pool *p)
         next = c->next;
         free(c);
     }
-    fl_async_stop(p);
     fl_streams_free(p);
     fl_records_free(p);
 }

@@ -237,7 +237,7 @@ int fl_stream_drain(struct fl_gpu_pool *p)
     int first = 0;
 
     for (struct fl_pool_stream *s = p->streams; s != NULL && !fl_pool_is_shut(p); s = s->next) {
-        if (s->safe >= s->stamped || (p->async == NULL && s->blocks + s->awaited == 0)) {
+        if (s->safe >= s->stamped || s->blocks + s->awaited == 0) {
             continue;
         }
         if (s->covered < s->stamped && s->lasts && !s->is_gone) {

@@ -122,21 +122,19 @@ int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
  * another thread. Lock: held, given up for the driver. */
 static int wait_for_users(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
 {
-    if (!p->is_pinned && p->async == NULL) {
+    if (!p->is_pinned) {
         return 0; /* cuMemFree waits by itself */
     }
     if (s == NULL) {
         return fl_stream_sync_all(p);
     }
-    /* Of a stream that has gone the driver hears nothing: it is the caller that waits. */
     bool has_gone = s->is_gone && s != &p->host;
-    struct fl_pool_stream *waiter = has_gone ? NULL : s;
     uint64_t stamp = fl_pool_stamp_users(p, s, b->use);
-    int rc = fl_pool_cover_users(p, s, b->use, p->is_pinned);
+    int rc = fl_pool_cover_users(p, s, b->use, true);
     for (struct fl_pool_use *u = b->use; u != NULL && rc == 0; u = u->next) {
-        rc = fl_stream_wait(p, waiter, u->stream, u->stamp);
+        rc = fl_stream_wait(p, NULL, u->stream, u->stamp);
     }
-    rc = rc == 0 && (p->is_pinned || has_gone) ? fl_stream_wait(p, waiter, s, stamp) : rc;
+    rc = rc == 0 ? fl_stream_wait(p, NULL, s, stamp) : rc;
     rc = rc == -EPERM && has_gone ? fl_stream_sync_all(p) : rc;
     return rc == -EPERM || rc == -EAGAIN ? -EBUSY : rc;
 }
@@ -151,9 +149,8 @@ static int return_used(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct f
         return rc;
     }
     fl_block_unused(p, b);
-    s = s != NULL && !s->is_gone ? s : NULL;
     fl_lock_release(&p->lock);
-    rc = fl_chunk_return(p, s, b);
+    rc = fl_chunk_return(p, b);
     fl_lock_acquire(&p->lock);
     if (rc != 0) {
         fl_block_used(p, b, requested);
@@ -266,8 +263,7 @@ static FL_APART int free_slowly(struct fl_gpu_pool *p, struct fl_pool_block *b,
     if (rc == 0 && direct && !captured) { /* of others events will tell, if it stays here */
         captured = is_used_in_capture(p, b);
     }
-    /* The driver's own pool may be used in a graph, but for what waits for streams outside it. */
-    bool kept = p->async != NULL ? captured && b->use != NULL : captured || b->in_graph;
+    bool kept = captured || b->in_graph;
     bool back = rc == 0 && direct && !kept;
     if (rc == 0 && !back) {
         end_with_events(p, s, b, live, kept);

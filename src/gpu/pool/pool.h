@@ -10,7 +10,6 @@
  * chunk.c     what is taken from the driver and given back
  * collect.c   frees that pile up, blocks that wait for streams
  * strategy.c  the strategies: how sizes are rounded, how the pool grows
- * async.c     the driver's own pool
  *
  * Stamps. A pool has a number that grows with each event recorded: what is freed bears it as its
  * stamp. An event covers every stamp of its stream up to the number that it ended; when it has come
@@ -174,8 +173,6 @@ struct fl_gpu_pool {
     _Atomic uint64_t occupied; /* as s.occupied_bytes, without the lock. Relaxed */
     unsigned driver_calls;
     size_t max_direct; /* what is larger has a chunk of its own, and is never pooled */
-    fl_CUmemoryPool async;
-    size_t booked; /* then: what the device's account has of it */
     struct fl_gpu_pool_stats s;
     struct fl_gpu_track track;
 };
@@ -310,9 +307,9 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
 int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released);
 /* All that is safe becomes one where it touches. Lock: held. */
 void fl_chunks_put_together(struct fl_gpu_pool *p);
-/* A block in transit that is its chunk: back to the driver, `s` having freed it. Lock: not held.
- * With what is not 0 it is in transit still. */
-int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b);
+/* A block in transit that is its chunk: back to the driver. Lock: not held. With what is not 0 it is
+ * in transit still. */
+int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_block *b);
 
 /* ---- pool.c, calls.c ---- */
 
@@ -374,7 +371,7 @@ void fl_collect_release_held(struct fl_gpu_pool *p);
 void fl_collect_pending(struct fl_gpu_pool *p);
 void fl_use_drop(struct fl_pool_block *b);
 
-/* ---- strategy.c, async.c ---- */
+/* ---- strategy.c ---- */
 
 /* NULL: no such strategy. */
 const struct fl_pool_strategy *fl_strategy_get(enum fl_gpu_strategy strategy);
@@ -382,15 +379,5 @@ const struct fl_pool_strategy *fl_strategy_get(enum fl_gpu_strategy strategy);
 int fl_strategy_check(struct fl_gpu_pool_options *o);
 /* Asks the driver what the strategy must know. Context current. */
 int fl_strategy_start(struct fl_gpu_pool *p);
-int fl_async_start(struct fl_gpu_pool *p);
-void fl_async_stop(struct fl_gpu_pool *p);
-/* Before the driver's pool is asked for what is coming: as if it had nothing idle that fits. After
- * that: what the driver holds. -ENOMEM: the limit. Lock: not held, in all of these. */
-int fl_async_book(struct fl_gpu_pool *p);
-int fl_async_rebook(struct fl_gpu_pool *p);
-/* `s` has freed something to it: what a trim waits for. Context current, `s` is there. */
-void fl_async_freed(struct fl_gpu_pool *p, struct fl_pool_stream *s);
-/* As fl_chunk_trim. */
-int fl_async_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released);
 
 #endif

@@ -44,7 +44,7 @@ int fl_gpu_torch_use(enum fl_gpu_strategy strategy)
 {
     int rc;
 
-    if (strategy < FL_GPU_AUTO || strategy > FL_GPU_DRIVER) {
+    if (strategy < FL_GPU_AUTO || strategy > FL_GPU_AUTO_GROWTH) {
         return fl_gpu_fail(-EINVAL, "fl_gpu_torch_use: no such strategy");
     }
     if (fl_gpu_is_forked()) {
