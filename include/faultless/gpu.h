@@ -128,10 +128,6 @@ FL_API int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream
  * -ENOENT: not the pool's, or freed already; what the driver says of a stream that it refuses: the
  * block is in use still. */
 FL_API int fl_gpu_pool_free(struct fl_gpu_pool *pool, uint64_t address, void *stream);
-/* Back to the driver, past the pool (MXNet's DirectFree), which waits for the device; so pinned
- * memory is not to be freed like this while a stream is captured. -EBUSY: a part of a larger chunk,
- * freed to the pool in the order of the stream that it was taken on. */
-FL_API int fl_gpu_pool_free_now(struct fl_gpu_pool *pool, uint64_t address);
 /* An output of `size` bytes in the place of the input at `address`, which ends: 0 and the block
  * goes on, under the same address, when it is large enough and no other stream is recorded on it;
  * -EBUSY: allocate. */

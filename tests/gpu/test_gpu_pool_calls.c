@@ -219,61 +219,6 @@ static void the_host_is_not_a_stream(void **state)
     }
 }
 
-/* A part of a chunk that is freed at once is waited for, though no stream is known to use it. */
-static void free_now_waits_for_all(void **state)
-{
-    struct fl_gpu_pool *p = pool_for(FL_GPU_NAIVE_BEST_FIT, FL_GPU_PINNED, PLAIN, NULL);
-    struct fl_gpu_pool *device = pool_of(FL_GPU_AUTO_GROWTH);
-    void *s = gpu_stream();
-    uint64_t to = pool_take(device, KIB(64), NULL);
-
-    (void)state;
-    fake->schedule(FAKE_CUDA_LATE, 0);
-    for (unsigned i = 0; i < 2; i++) {
-        uint64_t x = pool_take(p, KIB(64), s);
-        (void)fl_cuda.cuMemcpyHtoDAsync(to, (void *)(uintptr_t)x, KIB(64), s); /* NOLINT */
-        assert_int_equal(fl_gpu_pool_free_now(p, x), -EBUSY);
-        x = pool_take(p, KIB(64), s);
-        fake->host_access((void *)(uintptr_t)x, KIB(64), true); /* NOLINT */
-        pool_give(p, x, FL_GPU_HOST);
-    }
-    pool_give(device, to, NULL);
-    pool_end(device);
-    pool_end(p);
-    gpu_stream_end(s);
-}
-
-/* Copies of other devices' streams are waited for, too. */
-static void free_now_waits_for_other_devices(void **state)
-{
-    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE_BEST_FIT, FL_GPU_UNPOOLED};
-    fl_CUdeviceptr to = 0;
-
-    (void)state;
-    fake->schedule(FAKE_CUDA_LATE, 0);
-    void *other = fake->context_new(1), *s = gpu_stream();
-    assert_int_equal(fl_cuda.cuMemAlloc(&to, MIB(4)), 0);
-    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        struct fl_gpu_pool *p = pool_for(all[i], FL_GPU_PINNED, PLAIN, NULL);
-        pool_give(p, pool_take(p, MIB(4), s), s); /* the stream is known */
-        uint64_t x = pool_take(p, MIB(4), s);
-        assert_int_equal(gpu_calls.cuCtxSetCurrent(other), 0);
-        (void)fl_cuda.cuMemcpyHtoDAsync(to, (void *)(uintptr_t)x, MIB(4), s); /* NOLINT */
-        assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
-        assert_int_equal(fl_gpu_pool_free_now(p, x), p->strategy->is_direct ? 0 : -EBUSY);
-        x = pool_take(p, MIB(4), s);
-        fake->host_access((void *)(uintptr_t)x, MIB(4), true); /* NOLINT */
-        pool_give(p, x, FL_GPU_HOST);
-        pool_end(p);
-    }
-    assert_int_equal(gpu_calls.cuCtxSetCurrent(other), 0);
-    assert_int_equal(fl_cuda.cuMemFree(to), 0);
-    gpu_stream_end(s);
-    fake->context_end(other);
-    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
-}
-
 /* Device memory on a plain stream: number at the request; number, capture and event at the free. */
 static void a_device_pair_makes_six_calls(void **state)
 {
@@ -305,8 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_pinned_hit_makes_no_driver_call), TEST(pairs_of_the_host_call_nothing),
         TEST(what_is_recorded_is_waited_for),    TEST(the_host_is_not_a_stream),
-        TEST(a_device_pair_makes_six_calls),     TEST(free_now_waits_for_all),
-        TEST(free_now_waits_for_other_devices),
+        TEST(a_device_pair_makes_six_calls),
     };
 
     gpu_main("test_gpu_pool_calls", NULL);

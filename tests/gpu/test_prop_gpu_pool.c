@@ -293,11 +293,7 @@ static void give_one(struct fl_gpu_pool *p)
     if (fake != NULL && !p->is_pinned && pick(4) == 0) {
         assert_true(fake->holds(l.at, l.size, l.value));
     }
-    if (pick(40) == 0) {
-        gpu_wait(l.stream);
-        int rc = fl_gpu_pool_free_now(p, l.at);
-        assert_true(rc == 0 || rc == -EBUSY);
-    } else if (pick(5) == 0) { /* what others use is recorded */
+    if (pick(5) == 0) { /* what others use is recorded */
         gpu_wait(l.stream);
         pool_give(p, l.at, FL_GPU_HOST);
     } else {

@@ -37,46 +37,6 @@ struct fl_pool_block *fl_pool_find_used(const struct fl_gpu_pool *p, uint64_t ad
     return b != NULL && b->state == FL_BLOCK_USED ? b : NULL;
 }
 
-/* What has been freed in the order of its stream. Device memory is waited for when its chunk goes;
- * pinned memory now, so that it can be had again at all when its stream is not there any more. */
-static int freed_in_part(struct fl_gpu_pool *p)
-{
-    struct fl_gpu_guard g;
-
-    if (p->is_pinned && fl_pool_enter(p, &g) == 0) {
-        fl_lock_acquire(&p->lock);
-        (void)fl_stream_sync_all(p);
-        fl_lock_release(&p->lock);
-        fl_pool_leave(p, &g);
-    }
-    return fl_gpu_fail(-EBUSY, "a part of a larger chunk: freed to the pool");
-}
-
-int fl_gpu_pool_free_now(struct fl_gpu_pool *pool, uint64_t address)
-{
-    int rc = fl_pool_refuse(pool);
-
-    if (rc != 0) {
-        return rc;
-    }
-    fl_lock_acquire(&pool->lock);
-    struct fl_pool_block *b = fl_pool_find_used(pool, address);
-    bool whole = b != NULL && b->len == b->chunk->len;
-    const struct fl_pool_stream *s = b != NULL ? fl_stream_numbered(pool, b->by) : NULL;
-    if (whole) {
-        b->state = FL_BLOCK_TRANSIT;
-    }
-    fl_lock_release(&pool->lock);
-    if (b == NULL) {
-        return fl_pool_not_here();
-    }
-    if (whole) {
-        return fl_pool_give_back(pool, NULL, b);
-    }
-    rc = fl_pool_free(pool, address, s != NULL ? s->handle : NULL, false);
-    return rc != 0 ? rc : freed_in_part(pool);
-}
-
 /* ---- what a block is used for ---- */
 
 int fl_gpu_pool_inplace(struct fl_gpu_pool *pool, uint64_t address, size_t size)

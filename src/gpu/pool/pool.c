@@ -125,9 +125,6 @@ static int wait_for_users(struct fl_gpu_pool *p, struct fl_pool_stream *s, struc
     if (!p->is_pinned) {
         return 0; /* cuMemFree waits by itself */
     }
-    if (s == NULL) {
-        return fl_stream_sync_all(p);
-    }
     bool has_gone = s->is_gone && s != &p->host;
     uint64_t stamp = fl_pool_stamp_users(p, s, b->use);
     int rc = fl_pool_cover_users(p, s, b->use, true);
@@ -162,7 +159,9 @@ static int return_used(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct f
     return rc;
 }
 
-int fl_pool_give_back(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
+/* A block in transit, a chunk of its own, goes back to the driver; with anything but 0 it is in use
+ * again. `s` freed it. Lock: not held. */
+static int give_back(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
 {
     struct fl_gpu_guard g;
     int rc = fl_pool_enter(p, &g);
@@ -276,7 +275,7 @@ static FL_APART int free_slowly(struct fl_gpu_pool *p, struct fl_pool_block *b,
         fl_pool_leave(p, &g);
     }
     if (back) {
-        return fl_pool_give_back(p, s, b);
+        return give_back(p, s, b);
     }
     return rc;
 }

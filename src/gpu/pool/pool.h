@@ -331,9 +331,6 @@ int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
 /* Before that: their stamps, and that of `s`. */
 uint64_t fl_pool_stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
                              struct fl_pool_use *uses);
-/* A block in transit, a chunk of its own, goes back to the driver; with anything but 0 it is in use
- * again. `s` freed it; NULL: all is to be waited for. Lock: not held. */
-int fl_pool_give_back(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b);
 
 /* ---- out_of_memory.c ---- */
 
