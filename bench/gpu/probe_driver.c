@@ -1,4 +1,4 @@
-/* The driver and what it has; device memory: its granularity, virtual memory management. */
+/* The driver and what it has. */
 #include "gpu/gpu_spin.h"
 #include "gpu/probe.h"
 

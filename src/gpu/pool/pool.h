@@ -307,8 +307,8 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
 int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released);
 /* All that is safe becomes one where it touches. Lock: held. */
 void fl_chunks_put_together(struct fl_gpu_pool *p);
-/* A block in transit that is its chunk: back to the driver. Lock: not held. With what is not 0 it is
- * in transit still. */
+/* A block in transit that is its chunk: back to the driver. Lock: not held. With what is not 0 it
+ * is in transit still. */
 int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_block *b);
 
 /* ---- pool.c, calls.c ---- */
