@@ -58,7 +58,10 @@ static unsigned visible_devices(void)
     return (unsigned)n;
 }
 
-unsigned fl_gpu_option_sharers(void)
+/* How many processes divide one device among them: FAULTLESS_GPU_SHARE, else the ranks on this host
+ * by the devices that this process sees, rounded up: CUDA_VISIBLE_DEVICES' entries, else what the
+ * driver counts. At least 1. May open the driver when there are several ranks. */
+static unsigned sharers(void)
 {
     unsigned all = ranks(), devices;
 
@@ -76,7 +79,7 @@ size_t fl_gpu_option_device_limit(void)
     bool of_process = fl_gpu_host.options != NULL &&
                       fl_gpu_host.options->origin[FL_OPTION_gpu_limit] == FL_ORIGIN_ALIAS;
 
-    return limit == 0 || of_process ? limit : fl_max(limit / fl_gpu_option_sharers(), 1);
+    return limit == 0 || of_process ? limit : fl_max(limit / sharers(), 1);
 }
 
 static void pinned_defaults(struct fl_gpu_pool_options *o)

@@ -23,7 +23,8 @@ int fl_pool_refuse(const struct fl_gpu_pool *p)
                               : 0;
 }
 
-int fl_pool_admit(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
+/* How a user's call that talks to the driver begins. */
+static int admit(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
 {
     int rc = fl_pool_refuse(p);
 
@@ -135,7 +136,7 @@ int fl_gpu_pool_trim(struct fl_gpu_pool *pool, size_t keep, size_t *out_released
 {
     struct fl_gpu_guard g;
     size_t released = 0;
-    int rc = fl_pool_admit(pool, &g);
+    int rc = admit(pool, &g);
 
     if (rc != 0) {
         return rc;
@@ -154,7 +155,7 @@ int fl_gpu_pool_trim(struct fl_gpu_pool *pool, size_t keep, size_t *out_released
 int fl_gpu_pool_collect(struct fl_gpu_pool *pool)
 {
     struct fl_gpu_guard g;
-    int rc = fl_pool_admit(pool, &g);
+    int rc = admit(pool, &g);
 
     if (rc != 0) {
         return rc;

@@ -289,7 +289,8 @@ static struct fl_pool_block *take_idle(struct fl_gpu_pool *p, size_t keep)
     return NULL;
 }
 
-void fl_chunks_put_together(struct fl_gpu_pool *p)
+/* All that is safe becomes one where it touches. Lock: held. */
+static void put_together(struct fl_gpu_pool *p)
 {
     fl_collect_pending(p);
     for (struct fl_pool_stream *s = p->streams; s != NULL; s = s->next) {
@@ -313,7 +314,7 @@ int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
     if (p->s.free_bytes > keep) {
         rc = fl_stream_drain(p);
     }
-    fl_chunks_put_together(p);
+    put_together(p);
     p->idle_from = p->chunks;
     while (rc == 0 && (b = take_idle(p, keep)) != NULL) {
         size_t len = b->len;

@@ -94,8 +94,9 @@ int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint6
 
 /* ---- free ---- */
 
-uint64_t fl_pool_stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
-                             struct fl_pool_use *uses)
+/* The stamps of a block that is about to end: of the other streams that use it, and of `s`. */
+static uint64_t stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
+                            struct fl_pool_use *uses)
 {
     for (struct fl_pool_use *u = uses; u != NULL; u = u->next) {
         u->stamp = fl_stream_stamp(p, u->stream);
@@ -103,8 +104,11 @@ uint64_t fl_pool_stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
     return fl_stream_stamp(p, s);
 }
 
-int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
-                        const struct fl_pool_use *uses, bool live)
+/* After that events for it, in transit: on `s`, if it is there (`live`) and does not last, and on the
+ * other streams. 0; -EINPROGRESS: one is captured; else a refusal. Lock: held, given up for the
+ * driver. */
+static int cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
+                       const struct fl_pool_use *uses, bool live)
 {
     int told = 0, rc;
 
@@ -126,8 +130,8 @@ static int wait_for_users(struct fl_gpu_pool *p, struct fl_pool_stream *s, struc
         return 0; /* cuMemFree waits by itself */
     }
     bool has_gone = s->is_gone && s != &p->host;
-    uint64_t stamp = fl_pool_stamp_users(p, s, b->use);
-    int rc = fl_pool_cover_users(p, s, b->use, true);
+    uint64_t stamp = stamp_users(p, s, b->use);
+    int rc = cover_users(p, s, b->use, true);
     for (struct fl_pool_use *u = b->use; u != NULL && rc == 0; u = u->next) {
         rc = fl_stream_wait(p, NULL, u->stream, u->stamp);
     }
@@ -225,9 +229,9 @@ static void end_with_events(struct fl_gpu_pool *p, struct fl_pool_stream *s,
                             struct fl_pool_block *b, bool live, bool captured)
 {
     fl_lock_acquire(&p->lock);
-    uint64_t stamp = fl_pool_stamp_users(p, s, b->use);
+    uint64_t stamp = stamp_users(p, s, b->use);
     /* Of a captured stream no event can be had: that is known, or found out here. */
-    int rc = fl_pool_cover_users(p, s, b->use, live && !captured);
+    int rc = cover_users(p, s, b->use, live && !captured);
     end_block(p, s, b, stamp, captured || rc == -EINPROGRESS);
     fl_lock_release(&p->lock);
 }

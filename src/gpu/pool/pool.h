@@ -275,10 +275,8 @@ bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *
  * current. An event on `s`, which is there, that covers all stamps so far. 0; -EINPROGRESS: it is
  * captured; -ENOMEM; -ESHUTDOWN; -EIO. */
 int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s);
-/* How far is it? What is safe is put where all find it. */
-void fl_stream_poll(struct fl_gpu_pool *p, struct fl_pool_stream *s);
-/* That; where it lasts an event is recorded first, if one is missing. -EPERM: it is, and cannot
- * be. */
+/* How far is it? What is safe is put where all find it. Where it lasts an event is recorded first, if
+ * one is missing. -EPERM: it is, and cannot be. */
 int fl_stream_ask(struct fl_gpu_pool *p, struct fl_pool_stream *s);
 /* `s` waits for what `t` freed up to `stamp`, and what `t` has freed becomes `s`'s. Pinned, or `s`
  * is NULL: the caller waits. 0 or as fl_stream_ask. */
@@ -305,8 +303,6 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
                   bool exact, struct fl_pool_block **out);
 /* Idle chunks go back until `keep` bytes are free. Likewise. 0 or the driver's first refusal. */
 int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released);
-/* All that is safe becomes one where it touches. Lock: held. */
-void fl_chunks_put_together(struct fl_gpu_pool *p);
 /* A block in transit that is its chunk: back to the driver. Lock: not held. With what is not 0 it
  * is in transit still. */
 int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_block *b);
@@ -316,21 +312,11 @@ int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_block *b);
 int fl_pool_not_here(void);
 /* Why nothing is to be done: 0, -EINVAL, -ECHILD, -ESHUTDOWN. */
 int fl_pool_refuse(const struct fl_gpu_pool *p);
-/* That, then fl_pool_enter: how a user's call that talks to the driver begins. */
-int fl_pool_admit(struct fl_gpu_pool *p, struct fl_gpu_guard *g);
 /* Lock: held. NULL: there is no such block in use. */
 struct fl_pool_block *fl_pool_find_used(const struct fl_gpu_pool *p, uint64_t address);
 /* As fl_gpu_pool_free; not `live`: `stream` was the one that the block was taken on, and may have
  * been destroyed since. */
 int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live);
-/* Events for a block that is about to end, in transit: on `s`, if it is there (`live`) and does not
- * last, and on the other streams that use it. 0; -EINPROGRESS: one is captured; else a refusal.
- * Lock: held, given up for the driver. */
-int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
-                        const struct fl_pool_use *uses, bool live);
-/* Before that: their stamps, and that of `s`. */
-uint64_t fl_pool_stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
-                             struct fl_pool_use *uses);
 
 /* ---- out_of_memory.c ---- */
 
