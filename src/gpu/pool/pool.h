@@ -275,8 +275,8 @@ bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *
  * current. An event on `s`, which is there, that covers all stamps so far. 0; -EINPROGRESS: it is
  * captured; -ENOMEM; -ESHUTDOWN; -EIO. */
 int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s);
-/* How far is it? What is safe is put where all find it. Where it lasts an event is recorded first, if
- * one is missing. -EPERM: it is, and cannot be. */
+/* How far is it? What is safe is put where all find it. Where it lasts an event is recorded first,
+ * if one is missing. -EPERM: it is, and cannot be. */
 int fl_stream_ask(struct fl_gpu_pool *p, struct fl_pool_stream *s);
 /* `s` waits for what `t` freed up to `stamp`, and what `t` has freed becomes `s`'s. Pinned, or `s`
  * is NULL: the caller waits. 0 or as fl_stream_ask. */
