@@ -263,9 +263,11 @@ def _go_plainly() -> None:
 os.register_at_fork(after_in_child=_go_plainly)
 
 
-class _Sent(gpu.Error, AttributeError):
-    def __init__(self) -> None:
-        super().__init__("a Stager that was sent to another process has its `collate` alone: make one in this process")
+_SENT = "a Stager that was sent to another process has its `collate` alone: make one in this process"
+
+
+class _NotHere(gpu.Error, AttributeError):
+    pass
 
 
 class _InWorker:
@@ -275,10 +277,10 @@ class _InWorker:
         return _collate(samples, None)
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(name) if name.startswith("__") else _Sent()
+        raise AttributeError(name) if name.startswith("__") else _NotHere(_SENT)
 
     def __call__(self, loader: Iterable[Any]) -> Iterator[Any]:
-        raise _Sent()
+        raise _NotHere(_SENT)
 
 
 class Stager:
