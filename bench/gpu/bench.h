@@ -11,10 +11,17 @@
 #define MIB(n) ((size_t)(n) << 20)
 #define GIB(n) ((size_t)(n) << 30)
 
+/* What the pools are compared with, beside the calls that they make. */
+#define BENCH_CALLS(X)                                                                             \
+    X(OPTIONAL, cuMemAllocAsync, "", 11020,                                                        \
+      (fl_CUdeviceptr * address, size_t len, fl_CUstream stream))                                  \
+    X(OPTIONAL, cuMemFreeAsync, "", 11020, (fl_CUdeviceptr address, fl_CUstream stream))
+
 /* The driver, past the library; what it lacks is NULL. */
 struct cuda {
 #define X(need, name, suffix, version, parameters) fl_CUresult(*name) parameters;
     FL_CUDA_CALLS(X)
+    BENCH_CALLS(X)
 #undef X
 };
 extern struct cuda cu;

@@ -36,6 +36,7 @@ void cu_start(void)
         memcpy(&cu.name, &found, sizeof found);                                                    \
     } while (0);
     FL_CUDA_CALLS(X)
+    BENCH_CALLS(X)
 #undef X
     fake = dlsym(cu_library, "fake_cuda");
     cu_ok(cu.cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");

@@ -1,16 +1,14 @@
-/* Pools: a pair of alloc and free, alone and with others; a plan; what a busy stream does to
- * them. */
+/* Pools: a pair of alloc and free, alone and with others; what a busy stream does to them. */
 #include "gpu/bench.h"
 #include "gpu/gpu_spin.h"
 
 #include <pthread.h>
 #include <stdio.h>
 
-enum { THREADS = 8, STEP = 1000, SPIN_MS = 50 };
+enum { THREADS = 8, SPIN_MS = 50 };
 
 struct pair {
     struct fl_gpu_pool *pool;
-    fl_CUmemoryPool driver;
     fl_CUstream stream;
     size_t n;
 };
@@ -56,8 +54,7 @@ static double driver_pairs(void *arg)
 
     for (size_t i = 0; i < w->n; i++) {
         fl_CUdeviceptr p;
-        cu_ok(cu.cuMemAllocFromPoolAsync(&p, KIB(64), w->driver, w->stream),
-              "cuMemAllocFromPoolAsync");
+        cu_ok(cu.cuMemAllocAsync(&p, KIB(64), w->stream), "cuMemAllocAsync");
         cu_ok(cu.cuMemFreeAsync(p, w->stream), "cuMemFreeAsync");
     }
     cu_ok(cu.cuStreamSynchronize(w->stream), "cuStreamSynchronize");
@@ -101,20 +98,6 @@ static double side_by_side(void *arg)
         pthread_join(t[i], NULL);
     }
     return (now_ns() - start) / (double)w->n / THREADS;
-}
-
-static double planned_step(void *arg)
-{
-    const struct pair *w = arg;
-
-    fl_ok(fl_gpu_pool_step(w->pool), "fl_gpu_pool_step");
-    double start = now_ns();
-    for (size_t i = 0; i < STEP; i++) {
-        uint64_t p;
-        fl_ok(fl_gpu_pool_alloc(w->pool, KIB(64), w->stream, &p), "fl_gpu_pool_alloc");
-        fl_ok(fl_gpu_pool_free(w->pool, p, w->stream), "fl_gpu_pool_free");
-    }
-    return (now_ns() - start) / STEP;
 }
 
 /* B3's own side. Calls of the driver that the pairs of a hit made, by the fake; on a device not to
@@ -194,41 +177,14 @@ static void pinned_pairs(void)
     cu_ok(cu.cuStreamDestroy(plain), "cuStreamDestroy");
 }
 
-/* B4. */
-static void planned(void)
-{
-    struct pair w = {.pool = pool_of(FL_GPU_PLANNED)};
-    struct fl_gpu_pool_stats stats = {.size = sizeof stats};
-
-    w.stream = stream_for(w.pool);
-    (void)planned_step(&w);
-    (void)planned_step(&w);
-    double ours = median_of(planned_step, &w);
-    fl_ok(fl_gpu_pool_stats(w.pool, &stats), "fl_gpu_pool_stats");
-    row("B4", "planned pool, alloc and free", ours, NULL, 0, "ns");
-    bar("ns", ours, AT_MOST, 15);
-    row("B4", "of its requests those that had their place", (double)stats.planned_hits, "of",
-        (double)stats.allocs, "");
-    fl_ok(fl_gpu_pool_destroy(w.pool), "fl_gpu_pool_destroy");
-    cu_ok(cu.cuStreamDestroy(w.stream), "cuStreamDestroy");
-}
-
 static void against_the_driver(double ours)
 {
     struct pair w = {.stream = cu_stream(), .n = smoke ? 10 : 10000};
-    struct fl_CUmemPoolProps props = {
-        .allocType = FL_CU_MEM_ALLOCATION_TYPE_PINNED,
-        .location = {FL_CU_MEM_LOCATION_TYPE_DEVICE, 0},
-    };
-    uint64_t all = UINT64_MAX;
 
-    if (cu.cuMemPoolCreate != NULL && cu.cuMemPoolCreate(&w.driver, &props) == FL_CUDA_SUCCESS) {
-        cu_ok(cu.cuMemPoolSetAttribute(w.driver, FL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all),
-              "cuMemPoolSetAttribute");
+    if (cu.cuMemAllocAsync != NULL) {
         double theirs = median_of(driver_pairs, &w);
-        row("B3", "pool, alloc and free", ours, "cuMemAllocFromPoolAsync", theirs, "ns");
+        row("B3", "pool, alloc and free", ours, "cuMemAllocAsync", theirs, "ns");
         bar("ratio", theirs / ours, AT_LEAST, 20);
-        cu_ok(cu.cuMemPoolDestroy(w.driver), "cuMemPoolDestroy");
     }
     w.n = smoke ? 2 : 100;
     double plain = median_of(plain_pairs, &w);
@@ -302,7 +258,6 @@ void bench_pools(void)
     if (!cpu) {
         against_the_driver(ours);
     }
-    planned();
     if (!cpu) {
         beside_a_busy_stream();
     }

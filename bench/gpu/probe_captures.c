@@ -27,14 +27,8 @@ static struct {
     size_t size[2];
     fl_CUdeviceptr address;
     void *pointer;
-    fl_CUmemGenericAllocationHandle handle;
     unsigned long long id;
 } out;
-
-static const struct fl_CUmemAllocationProp on_device = {
-    .type = FL_CU_MEM_ALLOCATION_TYPE_PINNED,
-    .location = {FL_CU_MEM_LOCATION_TYPE_DEVICE, 0},
-};
 
 /* X(suffix of the name, call, its arguments) */
 #define CALLS(X)                                                                                   \
@@ -58,8 +52,6 @@ static const struct fl_CUmemAllocationProp on_device = {
     X(, cuMemHostRegister, the.pages, MIB(2), 0)                                                   \
     X(, cuMemHostUnregister, the.registered)                                                       \
     X(, cuMemcpyHtoDAsync, the.memory, the.registered, KIB(4), the.other)                          \
-    X(, cuMemAddressReserve, &out.address, MIB(2), 0, 0, 0)                                        \
-    X(, cuMemCreate, &out.handle, MIB(2), &on_device, 0)                                           \
     X(_captured, cuStreamQuery, the.captured)                                                      \
     X(_captured, cuStreamGetId, the.captured, &out.id)                                             \
     X(_captured, cuStreamSynchronize, the.captured)                                                \

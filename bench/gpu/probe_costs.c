@@ -11,7 +11,6 @@ static struct {
     fl_CUstream stream, other;
     fl_CUevent event;
     fl_CUdeviceptr memory;
-    fl_CUmemoryPool pool;
     unsigned char *pages;
 } the;
 
@@ -101,14 +100,6 @@ static fl_CUresult large_pair(void)
     return memory_pair(MIB(64));
 }
 
-static fl_CUresult pool_pair(void)
-{
-    fl_CUdeviceptr p = 0;
-    fl_CUresult code = CALL(cuMemAllocFromPoolAsync, &p, KIB(64), the.pool, the.stream);
-
-    return code != FL_CUDA_SUCCESS ? code : CALL(cuMemFreeAsync, p, the.stream);
-}
-
 static fl_CUresult info(void)
 {
     size_t a, b;
@@ -153,7 +144,6 @@ static const struct {
     {"cost/cuStreamCreate_and_destroy", stream_pair, 20},
     {"cost/cuMemsetD8Async_4_KiB", fill, 200},
     {"cost/cuMemGetInfo", info, 50},
-    {"cost/cuMemAllocFromPoolAsync_and_free_64_KiB", pool_pair, 200},
     {"cost/cuMemAlloc_and_free_64_KiB", small_pair, 50},
     {"cost/cuMemAlloc_and_free_64_MiB", large_pair, 20},
     {"cost/cuMemHostAlloc_and_free_2_MiB", host_pair, 10},
@@ -169,12 +159,6 @@ static int by_size(const void *a, const void *b)
 
 static void prepare(void)
 {
-    struct fl_CUmemPoolProps props = {
-        .allocType = FL_CU_MEM_ALLOCATION_TYPE_PINNED,
-        .location = {FL_CU_MEM_LOCATION_TYPE_DEVICE, 0},
-    };
-    uint64_t all = UINT64_MAX;
-
     probe_context();
     need(CALL(cuCtxGetCurrent, &the.context), "cuCtxGetCurrent");
     the.stream = probe_stream(FL_CU_STREAM_NON_BLOCKING);
@@ -182,9 +166,6 @@ static void prepare(void)
     need(CALL(cuEventCreate, &the.event, FL_CU_EVENT_DISABLE_TIMING), "cuEventCreate");
     the.memory = probe_device(MIB(2));
     the.pages = probe_pages(MIB(2), 1);
-    if (CALL(cuMemPoolCreate, &the.pool, &props) == FL_CUDA_SUCCESS) {
-        (void)CALL(cuMemPoolSetAttribute, the.pool, FL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all);
-    }
 }
 
 static void costs(int unused)

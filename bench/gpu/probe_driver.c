@@ -1,4 +1,4 @@
-/* The driver and what it has; device memory: its granularity, virtual memory management. */
+/* The driver and what it has. */
 #include "gpu/gpu_spin.h"
 #include "gpu/probe.h"
 
@@ -13,20 +13,12 @@ static void device(int unused)
         const char *name;
         fl_CUdevice_attribute attribute;
     } rows[] = {
-        {"compute_major", 75},
-        {"compute_minor", 76},
-        {"multiprocessors", 16},
-        {"integrated", 18},
-        {"can_map_host", 19},
-        {"async_engines", 40},
-        {"unified_address", 41},
-        {"managed", 83},
-        {"pageable_access", 88},
-        {"host_registered_same_pointer", 91},
-        {"pageable_host_tables", 100},
-        {"vmm", FL_CU_DEVICE_ATTRIBUTE_VMM_SUPPORTED},
-        {"pools", FL_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED},
-        {"host_numa_node", FL_CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID},
+        {"compute_major", 75},         {"compute_minor", 76},
+        {"multiprocessors", 16},       {"integrated", 18},
+        {"can_map_host", 19},          {"async_engines", 40},
+        {"unified_address", 41},       {"managed", 83},
+        {"pageable_access", 88},       {"host_registered_same_pointer", 91},
+        {"pageable_host_tables", 100}, {"host_numa_node", FL_CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID},
     };
     char name[128] = "";
     int version = 0;

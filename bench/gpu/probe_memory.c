@@ -1,31 +1,16 @@
-/* Device memory: what an allocation takes, virtual memory management, a batch of copies. */
+/* Device memory: what an allocation takes, a batch of copies. */
 #include "gpu/probe.h"
 
 #include <stdio.h>
-
-static struct fl_CUmemAllocationProp on_device(void)
-{
-    return (struct fl_CUmemAllocationProp){
-        .type = FL_CU_MEM_ALLOCATION_TYPE_PINNED,
-        .location = {FL_CU_MEM_LOCATION_TYPE_DEVICE, 0},
-    };
-}
 
 /* How much less is free after an allocation: limits count that. */
 static void granularity(int unused)
 {
     static const size_t sizes[] = {1,      KIB(64),    MIB(1) - 1, MIB(1), MIB(1) + 1,
                                    MIB(2), MIB(2) + 1, MIB(3),     MIB(8), MIB(8) + KIB(1)};
-    struct fl_CUmemAllocationProp prop = on_device();
-    size_t least = 0, advised = 0;
 
     (void)unused;
     probe_context();
-    fl_CUresult code = CALL(cuMemGetAllocationGranularity, &least, &prop, 0),
-                other = CALL(cuMemGetAllocationGranularity, &advised, &prop,
-                             FL_CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
-    fact("granularity/vmm", "\"code\":%d,\"minimum\":%zu,\"code_advised\":%d,\"advised\":%zu", code,
-         least, other, advised);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         size_t before = 0, after = 0, total = 0;
         fl_CUdeviceptr p[4];
@@ -43,34 +28,6 @@ static void granularity(int unused)
             need(CALL(cuMemFree, p[k]), "cuMemFree");
         }
     }
-}
-
-/* As a mirror grows: addresses first, then memory behind a part of them, then behind more. */
-static void vmm(int unused)
-{
-    struct fl_CUmemAllocationProp prop = on_device();
-    struct fl_CUmemAccessDesc access = {prop.location, FL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    fl_CUmemGenericAllocationHandle handle = 0;
-    fl_CUdeviceptr at = 0;
-    size_t len = 0;
-
-    (void)unused;
-    probe_context();
-    fl_CUstream s = probe_stream(FL_CU_STREAM_NON_BLOCKING);
-    need(CALL(cuMemGetAllocationGranularity, &len, &prop, 0), "vmm/granularity");
-    need(CALL(cuMemAddressReserve, &at, 8 * len, 0, 0, 0), "vmm/reserve");
-    for (size_t i = 0; i < 2; i++) {
-        need(CALL(cuMemCreate, &handle, len, &prop, 0), "vmm/create");
-        need(CALL(cuMemMap, at + i * len, len, 0, handle, 0), "vmm/map");
-        need(CALL(cuMemSetAccess, at + i * len, len, &access, 1), "vmm/access");
-        need(CALL(cuMemRelease, handle), "vmm/release"); /* stays mapped */
-    }
-    fl_CUresult code = CALL(cuMemsetD8Async, at, 7, 2 * len, s);
-    need(CALL(cuStreamSynchronize, s), "vmm/synchronize");
-    size_t right = probe_count(at, 2 * len, 7);
-    fl_CUresult one = CALL(cuMemUnmap, at, 2 * len), room = CALL(cuMemAddressFree, at, 8 * len);
-    fact("vmm", "\"bytes\":%zu,\"fill\":%d,\"right\":%s,\"unmap_both\":%d,\"free\":%d", len, code,
-         right == 2 * len ? "true" : "false", one, room);
 }
 
 /* 16 copies in one call; on the legacy stream, too. `variant` 1: that one. */
@@ -102,6 +59,8 @@ static void batch(int variant)
 }
 
 const struct probe probes_of_memory[] = {
-    {"granularity", granularity, 0, false}, {"vmm", vmm, 0, false}, {"batch", batch, 0, false},
-    {"batch/legacy", batch, 1, false},      {NULL, NULL, 0, false},
+    {"granularity", granularity, 0, false},
+    {"batch", batch, 0, false},
+    {"batch/legacy", batch, 1, false},
+    {NULL, NULL, 0, false},
 };

@@ -57,8 +57,6 @@ enum fl_gpu_strategy {
     FL_GPU_UNPOOLED,       /* the driver, each time */
     FL_GPU_NAIVE_BEST_FIT, /* PaddlePaddle's: one great chunk, split and merged */
     FL_GPU_AUTO_GROWTH,    /* PaddlePaddle's default: chunks as they are wanted */
-    FL_GPU_PLANNED, /* offsets of a step's plan; what misses it is served as by auto_growth */
-    FL_GPU_DRIVER,  /* the driver's own pool (cuMemAllocFromPoolAsync): the yardstick */
 };
 enum fl_gpu_target { FL_GPU_DEVICE, FL_GPU_PINNED };
 
@@ -88,9 +86,6 @@ struct fl_gpu_pool_options {
     double gc_fraction; /* of a batch, largest first (1.0) */
     bool gc_fast;       /* a batch is reclaimed by stream order, not when the kernels have ended */
     int numa_node;      /* pinned: -1 is the device's */
-    /* planned: what any thread asks for belongs to the step, in the order in which it comes, and
-     * any may say fl_gpu_pool_step. What two ask for at the same time is not planned. */
-    bool all_threads;
 };
 
 /* What the environment says (FAULTLESS_GPU_*, and MXNet's and PaddlePaddle's names), else the
@@ -133,10 +128,6 @@ FL_API int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream
  * -ENOENT: not the pool's, or freed already; what the driver says of a stream that it refuses: the
  * block is in use still. */
 FL_API int fl_gpu_pool_free(struct fl_gpu_pool *pool, uint64_t address, void *stream);
-/* Back to the driver, past the pool (MXNet's DirectFree), which waits for the device; so pinned
- * memory is not to be freed like this while a stream is captured. -EBUSY: a part of a larger chunk,
- * freed to the pool in the order of the stream that it was taken on. */
-FL_API int fl_gpu_pool_free_now(struct fl_gpu_pool *pool, uint64_t address);
 /* An output of `size` bytes in the place of the input at `address`, which ends: 0 and the block
  * goes on, under the same address, when it is large enough and no other stream is recorded on it;
  * -EBUSY: allocate. */
@@ -156,16 +147,6 @@ FL_API int fl_gpu_pool_stream_retire(struct fl_gpu_pool *pool, void *stream);
 FL_API int fl_gpu_pool_trim(struct fl_gpu_pool *pool, size_t keep, size_t *out_released);
 /* Reclaims what has piled up now (gc_gb). */
 FL_API int fl_gpu_pool_collect(struct fl_gpu_pool *pool);
-/* For pools of strategy FL_GPU_PLANNED (else -EINVAL). Between two of these calls is a step, of the
- * calling thread's requests. A step that is as the one before it is packed, if that takes no more
- * memory than the pool holds; from then on each request that
- * is as large as the plan's next one has its place, without a search, a lock or a driver call. What
- * does not match is served as by auto_growth; a program whose steps have changed is learned anew.
- * What is freed after its step, and other threads' requests (but for `all_threads`), are not part
- * of the plan; any thread may free.  Threads: one at a time; when it is another than before, the
- *                                    one
- * before is within no call for this pool meanwhile. */
-FL_API int fl_gpu_pool_step(struct fl_gpu_pool *pool);
 struct fl_gpu_pool_stats {
     uint64_t size; /* set by the caller to sizeof(struct fl_gpu_pool_stats) */
     /* The four that MXNet's users asked for. Occupied and free are now, and add up to what is held
@@ -174,7 +155,7 @@ struct fl_gpu_pool_stats {
     uint64_t occupied_bytes, free_bytes, served_pool_bytes, served_api_bytes;
     uint64_t requested_bytes; /* now, before rounding */
     uint64_t occupied_peak_bytes, held_peak_bytes;
-    uint64_t allocs, frees, hits, cross_stream_hits, waits, planned_hits, inplace;
+    uint64_t allocs, frees, hits, cross_stream_hits, waits, inplace;
     /* What the driver gave and took back; the time in these calls and in refused ones. */
     uint64_t driver_allocs, driver_frees, driver_ns;
     uint64_t implicit_syncs; /* driver calls that waited for the whole device */
@@ -182,8 +163,7 @@ struct fl_gpu_pool_stats {
     uint64_t gc_batches, gc_bytes, trims, retries, quarantined, capture_refusals;
 };
 FL_API int fl_gpu_pool_stats(struct fl_gpu_pool *pool, struct fl_gpu_pool_stats *out);
-/* The two peaks are what is occupied and held now, and rise from there.  Threads: any; what a plan
- * serves meanwhile may be left out of the peak. */
+/* The two peaks are what is occupied and held now, and rise from there.  Threads: any. */
 FL_API int fl_gpu_pool_reset_peaks(struct fl_gpu_pool *pool);
 
 /* What the process has of one device by pools and mirrors together, those of other libraries' shims
@@ -194,7 +174,7 @@ struct fl_gpu_device_stats {
     uint64_t held_bytes, held_peak_bytes, limit_bytes;
     uint64_t pools, occupied_bytes, free_bytes, requested_bytes; /* of device memory, now */
     /* Of these, and of those that have ended, as in struct fl_gpu_pool_stats. */
-    uint64_t allocs, hits, planned_hits, driver_allocs, driver_ns, implicit_syncs;
+    uint64_t allocs, hits, driver_allocs, driver_ns, implicit_syncs;
     uint64_t pinned_pools, pinned_bytes;   /* now; bytes with mirrors */
     uint64_t mirrors, mirror_bytes;        /* now; bytes of the device */
     uint64_t copies, copied_bytes, stalls; /* of mirrors */
@@ -320,8 +300,7 @@ FL_API void fl_gpu_torch_release_pool(int device, struct fl_gpu_torch_id id);
  * environment's. */
 FL_API int fl_gpu_torch_use(enum fl_gpu_strategy strategy);
 /* The pool of PyTorch's tensors on `device`, which is made if it is not there: for
- * fl_gpu_pool_step, fl_gpu_pool_stats, fl_gpu_pool_trim, fl_gpu_pool_stream_retire. It stays. NULL:
- * fl_gpu_error. */
+ * fl_gpu_pool_stats, fl_gpu_pool_trim, fl_gpu_pool_stream_retire. It stays. NULL: fl_gpu_error. */
 FL_API struct fl_gpu_pool *fl_gpu_torch_pool(int device);
 
 /* CuPy: cupy.cuda.CFunctionAllocator's pair. `pool` NULL: one for each device, in its primary

@@ -188,10 +188,6 @@ class pool
     {
         return buffer(handle_, size, stream);
     }
-    void step()
-    {
-        check(fl_gpu_pool_step(handle_));
-    }
     std::size_t trim(std::size_t keep = 0)
     {
         std::size_t released = 0;

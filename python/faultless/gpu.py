@@ -1,4 +1,4 @@
-"""The pools of GPU memory in the library that this process runs under: what they hold, steps, trims.
+"""The pools of GPU memory in the library that this process runs under: what they hold, trims.
 
     import faultless.gpu
     print(faultless.gpu.device_stats(0))
@@ -12,19 +12,18 @@ from typing import Callable, Dict, Optional
 POOL_FIELDS = (
     "size", "occupied_bytes", "free_bytes", "served_pool_bytes", "served_api_bytes",
     "requested_bytes", "occupied_peak_bytes", "held_peak_bytes", "allocs", "frees", "hits",
-    "cross_stream_hits", "waits", "planned_hits", "inplace", "driver_allocs", "driver_frees",
+    "cross_stream_hits", "waits", "inplace", "driver_allocs", "driver_frees",
     "driver_ns", "implicit_syncs", "events", "event_queries", "gc_batches", "gc_bytes", "trims",
     "retries", "quarantined", "capture_refusals",
 )
 DEVICE_FIELDS = (
     "size", "held_bytes", "held_peak_bytes", "limit_bytes", "pools", "occupied_bytes",
-    "free_bytes", "requested_bytes", "allocs", "hits", "planned_hits", "driver_allocs",
+    "free_bytes", "requested_bytes", "allocs", "hits", "driver_allocs",
     "driver_ns", "implicit_syncs", "pinned_pools", "pinned_bytes", "mirrors", "mirror_bytes",
     "copies", "copied_bytes", "stalls",
 )
 # enum fl_gpu_strategy, in its order.
-STRATEGIES = ("auto", "naive", "round", "unpooled", "naive_best_fit", "auto_growth", "planned",
-              "driver")
+STRATEGIES = ("auto", "naive", "round", "unpooled", "naive_best_fit", "auto_growth")
 
 
 class SlotOfMirror(ctypes.Structure):  # struct fl_gpu_slot
@@ -72,7 +71,6 @@ def _find() -> Optional[ctypes.CDLL]:
             getattr(loaded, name).restype = ctypes.c_void_p
         loaded.fl_gpu_error.restype = ctypes.c_char_p
         loaded.fl_gpu_torch_use.argtypes = [ctypes.c_int]
-        loaded.fl_gpu_pool_step.argtypes = [ctypes.c_void_p]
         loaded.fl_gpu_pool_collect.argtypes = [ctypes.c_void_p]
         loaded.fl_gpu_pool_reset_peaks.argtypes = [ctypes.c_void_p]
         loaded.fl_gpu_pool_stats.argtypes = [ctypes.c_void_p, ctypes.POINTER(_PoolStats)]
@@ -126,10 +124,6 @@ class Pool:
         if not handle:
             raise Error(library().fl_gpu_error().decode())
         self.handle: int = handle
-
-    def step(self) -> None:
-        """A step begins: planned pools learn and replay what is asked for until the next one."""
-        check(library().fl_gpu_pool_step(self.handle))
 
     def stats(self) -> Dict[str, int]:
         raw = _PoolStats(ctypes.sizeof(_PoolStats))

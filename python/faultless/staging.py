@@ -263,11 +263,24 @@ def _go_plainly() -> None:
 os.register_at_fork(after_in_child=_go_plainly)
 
 
+_SENT = "a Stager that was sent to another process has its `collate` alone: make one in this process"
+
+
+class _NotHere(gpu.Error, AttributeError):
+    pass
+
+
 class _InWorker:
-    """What a Stager is in a DataLoader's worker that was spawned: its `collate`."""
+    """What a Stager is where it was sent, such as a DataLoader's worker that was spawned: its `collate`."""
 
     def collate(self, samples: List[Any]) -> Any:
         return _collate(samples, None)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name) if name.startswith("__") else _NotHere(_SENT)
+
+    def __call__(self, loader: Iterable[Any]) -> Iterator[Any]:
+        raise _NotHere(_SENT)
 
 
 class Stager:
@@ -370,6 +383,8 @@ class Stager:
         copy, and the current stream waits for that. A host tensor is not to be written after."""
         if self.device.type == "cpu":
             return batch
+        if self.stream is not None and torch.cuda.is_current_stream_capturing():
+            raise gpu.Error("the current stream is captured into a graph: push before, and copy the batch in the graph")
         tensors: List[Any] = []
         _walk(batch, lambda t: tensors.append(t) if _is_plain(t) else None, lambda other: None)
         slot = self._home(tensors) if self.stream is not None and tensors else None

@@ -1,15 +1,9 @@
 """PyTorch's CUDA tensors from faultless's pools.
 
     import faultless.torch
-    faultless.torch.use("planned")       # before the first CUDA tensor; False: nothing was changed
-
-    for batch in data:
-        with faultless.step():           # or faultless.torch.pool().step()
-            train(batch)
-
-    print(faultless.torch.pool().stats())
-
-Backward passes run in threads of their own; what they ask for belongs to the step as well."""
+    faultless.torch.use()                # before the first CUDA tensor; False: nothing was changed
+    ...
+    print(faultless.torch.pool().stats())"""
 import ctypes
 import os
 import warnings
@@ -158,7 +152,7 @@ def _bridge_stats(torch: Any) -> None:
             setattr(torch._C, name, function)
 
 
-def use(strategy: str = "planned", pinned: bool = True) -> bool:
+def use(strategy: str = "auto", pinned: bool = True) -> bool:
     """CUDA tensors of this process come from faultless's pools from now on.
 
     strategy  one of faultless.gpu.STRATEGIES; "auto": what FAULTLESS_GPU_STRATEGY says
@@ -212,7 +206,7 @@ def mem_pool(**options: Any) -> Any:
 
 
 def pool(device: int = 0) -> gpu.Pool:
-    """The pool of the device's tensors: step, stats, trim, collect, retire."""
+    """The pool of the device's tensors: stats, trim, collect, retire."""
     return gpu.Pool(gpu.library().fl_gpu_torch_pool(device))
 
 

@@ -24,8 +24,8 @@ static const char *const policies[] = {"auto",       "off",  "first-touch", "loc
                                        "interleave", "bind", "balance"};
 static const char *const step_words[] = {"auto", "declared", "off"}; /* by enum fl_steps */
 /* By the enums of the same names in faultless/gpu.h. */
-static const char *const strategies[] = {"auto",           "naive",       "round",   "unpooled",
-                                         "naive_best_fit", "auto_growth", "planned", "driver"};
+static const char *const strategies[] = {"auto",     "naive",          "round",
+                                         "unpooled", "naive_best_fit", "auto_growth"};
 static const char *const thp_modes[] = {"auto", "collapse"}; /* by enum fl_thp */
 static const char *const forks[] = {"none", "wipe", "copy"};
 static const char *const pages[] = {"off", "2M", "1G", "any"}; /* bits of enum fl_hugetlb_kind */

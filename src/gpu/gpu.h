@@ -20,9 +20,6 @@
 void fl_gpu_start(struct fl_region *r, const struct fl_options *o);
 /* In a fork's child: every handle says -ECHILD from now on, and nothing calls the driver. */
 void fl_gpu_fork_child(void);
-/* A step begins (fl_step_begin): for PyTorch's pools that are planned, too. One load where there
- * are none. Threads: any; it may call the driver. */
-void fl_gpu_step(void);
 /* The devices that were used. `soon`: no lock is waited for, as befits the worker, which serves
  * page faults that a holder may meet; then some may be left out. */
 void fl_gpu_stats_read(struct fl_stats_gpus *out, bool soon);

@@ -65,7 +65,6 @@ int fl_step_free(struct fl_step_context *ctx)
 int fl_step_begin(struct fl_step_context *ctx)
 {
     (void)fl_boot_for_call();
-    fl_gpu_step();
     return fl_plan_begin(ctx);
 }
 

@@ -123,7 +123,6 @@ struct fl_stats_nodes {
     X(requested_bytes, GAUGE, "bytes that were asked for, of those that blocks have")              \
     X(allocs, COUNTER, "requests")                                                                 \
     X(hits, COUNTER, "of these served from what a pool had")                                       \
-    X(planned_hits, COUNTER, "of these served where a plan says")                                  \
     X(driver_allocs, COUNTER, "times that the driver gave memory")                                 \
     X(driver_ns, COUNTER, "nanoseconds in its calls, refused ones too")                            \
     X(implicit_syncs, COUNTER, "calls of the driver that waited for the whole device")             \

@@ -9,21 +9,14 @@
 typedef CUresult fl_CUresult;
 typedef CUdevice fl_CUdevice;
 typedef CUdeviceptr fl_CUdeviceptr;
-typedef CUmemGenericAllocationHandle fl_CUmemGenericAllocationHandle;
 typedef CUcontext fl_CUcontext;
 typedef CUstream fl_CUstream;
 typedef CUevent fl_CUevent;
-typedef CUmemoryPool fl_CUmemoryPool;
 typedef CUdevice_attribute fl_CUdevice_attribute;
-typedef CUmemAllocationGranularity_flags fl_CUmemAllocationGranularity_flags;
-typedef CUmemPool_attribute fl_CUmemPool_attribute;
 typedef CUstreamCaptureStatus fl_CUstreamCaptureStatus;
 typedef CUstreamCaptureMode fl_CUstreamCaptureMode;
 typedef CUdriverProcAddressQueryResult fl_CUdriverProcAddressQueryResult;
 #define fl_CUmemLocation CUmemLocation_st
-#define fl_CUmemAllocationProp CUmemAllocationProp_st
-#define fl_CUmemAccessDesc CUmemAccessDesc_st
-#define fl_CUmemPoolProps CUmemPoolProps_st
 #define fl_CUmemcpyAttributes CUmemcpyAttributes_st
 typedef CUgraph probe_CUgraph;
 #include "gpu/probe.h"

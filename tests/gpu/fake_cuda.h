@@ -26,7 +26,6 @@ enum fake_cuda_setting {
     FAKE_CUDA_VERSION,      /* the driver's (13000): newer calls are not to be had */
     FAKE_CUDA_INIT_CODE,    /* what cuInit and everything else says (0): 34 is a stub */
     FAKE_CUDA_GONE,         /* 1: everything says DEINITIALIZED, as at exit */
-    FAKE_CUDA_POOLS,        /* devices have pools of the driver's own (1) */
     FAKE_CUDA_NODE,         /* HOST_NUMA_ID (0); -1: not known */
     FAKE_CUDA_REGISTER_MAX, /* bytes of one registration; more is OUT_OF_MEMORY (none) */
     /* 1: each call allocates and frees, here and in another thread, before it does anything (0) */

@@ -12,9 +12,9 @@ def use_torch(expected):
     import faultless.torch
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        answer = faultless.torch.use("planned")
+        answer = faultless.torch.use()
         if not answer:
-            assert faultless.torch.use("planned") is False
+            assert faultless.torch.use() is False
     assert answer is expected, [str(w.message) for w in seen]
     assert len(seen) == (0 if expected else 1), [str(w.message) for w in seen]
     return str(seen[0].message) if seen else ""
@@ -45,7 +45,7 @@ def hooks():
         faultless.torch.use("none such")
         raise AssertionError("no ValueError")
     except ValueError as e:
-        assert "planned" in str(e)
+        assert "auto_growth" in str(e)
     use_torch(True)
     target = torch.changed[0].allocator()
     want = set(faultless.torch.HOOKS) if "old" not in torch._lacks else set(list(faultless.torch.HOOKS)[:5])
@@ -54,19 +54,12 @@ def hooks():
     pool = faultless.torch.pool()
     assert pool.handle == faultless.torch.pool(0).handle
     for _ in range(4):
-        pool.step()
         blocks = [target.alloc(1 << 20, 0, None) for _ in range(5)]
         assert all(blocks)
+        assert faultless.gpu.device_stats()["occupied_bytes"] == 5 << 20
         for block in blocks:
             target.free(block, 1 << 20, 0, None)
-    assert pool.stats()["planned_hits"] == 10, pool.stats()
-    library = ctypes.CDLL(None)
-    library.fl_step_begin(None)  # faultless.step() is a step of the pools, too
-    block = target.alloc(1 << 20, 0, None)
-    assert pool.stats()["planned_hits"] == 11
-    assert faultless.gpu.device_stats()["occupied_bytes"] == 1 << 20
-    target.free(block, 1 << 20, 0, None)
-    library.fl_step_end(None)
+    assert pool.stats()["hits"] >= 15, pool.stats()
     pool.collect()
     pool.retire(0)
     block = target.alloc(32 << 20, 0, None)
@@ -119,9 +112,8 @@ def quick_start_torch():
         for block in [target.alloc(1 << 20, 0, None) for _ in range(5)]:
             target.free(block, 1 << 20, 0, None)
 
-    # The first step makes the pool, the second and the third are alike.
     said = quick_start(data=range(4), train=train)
-    assert said == "5\n", said
+    assert int(said) >= 15, said
 
 
 def quick_start_cupy():
@@ -169,10 +161,9 @@ def real():
     free = torch._C._cuda_cudaCachingAllocator_raw_delete
     pool = faultless.torch.pool()
     for _ in range(4):
-        pool.step()
         for block in [alloc(1 << 20, 0) for _ in range(3)]:
             free(block)
-    assert pool.stats()["planned_hits"] == 6, pool.stats()
+    assert pool.stats()["hits"] >= 9, pool.stats()
     error = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
     try:
         alloc(1 << 50, 0)

@@ -45,7 +45,7 @@ bool pool_check(struct fl_gpu_pool *p)
 
     fl_lock_acquire(&p->lock);
     for (const struct fl_pool_chunk *c = p->chunks; c != NULL && right; c = c->next) {
-        right = c->is_kept || check_chunk(p, c, &sum);
+        right = check_chunk(p, c, &sum);
     }
     for (const struct fl_pool_stream *s = p->streams; s != NULL && right; s = s->next) {
         right = check_list(&s->free, FL_BLOCK_FREE, s);

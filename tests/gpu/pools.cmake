@@ -5,7 +5,6 @@ endforeach()
 fl_gpu_test(NAME test_gpu_pool_calls LABELS unit SOURCES test_gpu_pool_calls.c SHARED pool_fixture.c NO_DEVICE)
 fl_gpu_test(NAME test_gpu_pool_capture LABELS unit TIMEOUT 120 SOURCES test_gpu_pool_capture.c SHARED pool_fixture.c NO_DEVICE)
 fl_gpu_test(NAME test_gpu_limit LABELS unit SOURCES test_gpu_limit.c SHARED pool_fixture.c)
-fl_gpu_test(NAME test_gpu_planned LABELS unit SOURCES test_gpu_planned.c SHARED pool_fixture.c)
 fl_gpu_test(NAME test_gpu_traces LABELS unit SOURCES test_gpu_traces.c SHARED pool_fixture.c NO_DEVICE
             DEFINITIONS FL_TRACES="${CMAKE_CURRENT_SOURCE_DIR}/traces")
 fl_gpu_test(NAME test_gpu_shims LABELS unit SOURCES test_gpu_shims.c SHARED pool_fixture.c)

@@ -12,6 +12,7 @@ import copy
 import ctypes
 import gc
 import os
+import pickle
 import re
 import runpy
 import sys
@@ -40,7 +41,7 @@ def fake_table():
     size, u64, pointer, number = ctypes.c_size_t, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint
     kinds = {"kernel": (ctypes.c_int, pointer, u64, size, u64, size, ctypes.c_ubyte), "races": (number,),
              "host_access": (None, pointer, size, ctypes.c_bool), "holds": (ctypes.c_bool, u64, size, ctypes.c_ubyte),
-             "violations": (number,), "report": (ctypes.c_char_p,), "calls": (u64, ctypes.c_char_p),
+             "violations": (number,), "capture": (None, pointer, ctypes.c_bool), "report": (ctypes.c_char_p,), "calls": (u64, ctypes.c_char_p),
              "copies": (u64,), "schedule": (None, ctypes.c_int, u64), "pageable_copies": (u64,)}
     return {n: ctypes.CFUNCTYPE(*kinds[n])(table[names.index(n)]) for n in kinds}
 
@@ -99,6 +100,7 @@ def stand_in():
     torch.cuda.Stream, torch.cuda.Event = Stream, Event
     torch.cuda.current_stream = lambda device=None: current.stream
     torch.cuda.current_device = lambda: 0
+    torch.cuda.is_current_stream_capturing = is_capturing
     torch.cuda.synchronize = lambda device=None: check(driver.cuCtxSynchronize())
     staging._device_bytes = device_bytes
     staging._Slot.host = host
@@ -107,6 +109,12 @@ def stand_in():
 def check(code):
     if code != 0:
         raise RuntimeError(f"the driver says {code}")
+
+
+def is_capturing():
+    status = ctypes.c_int()
+    check(driver.cuStreamIsCapturing(ctypes.c_void_p(current.stream.cuda_stream), ctypes.byref(status)))
+    return status.value != 0
 
 
 def compute(fake, tensors, values):
@@ -160,9 +168,25 @@ def loader():
         except faultless.gpu.Error as e:
             assert "ends before" in str(e)
     assert copy.deepcopy([stager])[0] is stager and copy.copy(stager) is stager  # in this process it is the one
+    elsewhere(stager)
     direct()
     ragged = stager.collate([(torch.ones(n), n) for n in (1, 2, 3)])
     assert [t.numel() for t in ragged[0]] == [1, 2, 3] and ragged[1].tolist() == [1, 2, 3]
+
+
+def elsewhere(stager):
+    """Sent to another process it collates; each other use says that it was sent."""
+    sent = pickle.loads(pickle.dumps(stager))
+    assert same(sent.collate([(torch.ones(2), 1)]), stager.collate([(torch.ones(2), 1)]))
+    assert pickle.loads(pickle.dumps(sent)).collate([1]).tolist() == [1]
+    uses = {"begin": (), "empty": (3,), "read": (0, 3), "push": ([],), "__call__": ([],)}
+    for name, arguments in uses.items():
+        try:
+            sent(*arguments) if name == "__call__" else getattr(sent, name)(*arguments)
+            raise AssertionError(name)
+        except faultless.gpu.Error as e:
+            assert "make one in this process" in str(e), e
+    assert not hasattr(sent, "device")
 
 
 def direct():
@@ -236,6 +260,7 @@ def fake():
     others(stager)
     views()
     refused()
+    captured()
     forked()
     from_a_file()
     many_reads()
@@ -340,6 +365,20 @@ def refused():
     Event.record = record
     steady(stager, 6)
     assert all(slot.is_idle() for slot in stager._slots)
+
+
+def captured():
+    """While the current stream is captured push says so, and neither the capture nor the batch is lost."""
+    stager = faultless.torch.Stager("cuda:0", size=4 << 20)
+    batch, known = next(batches(stager, 1)), FAKE["copies"]()
+    FAKE["capture"](current.stream.cuda_stream, True)
+    try:
+        stager.push(batch)
+        raise AssertionError("no Error")
+    except faultless.gpu.Error as e:
+        assert "is captured into a graph: push before" in str(e), e
+    FAKE["capture"](current.stream.cuda_stream, False)
+    assert all(arrived(t, 0) for t in stager.push(batch)) and FAKE["copies"]() == known + 1
 
 
 def from_a_file():

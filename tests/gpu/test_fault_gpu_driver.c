@@ -68,8 +68,7 @@ static void opening(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
-        /* What an attribute is not known: no node, no virtual memory, no pools; the name of an
-         * error; putting a context back; the capture mode. */
+        /* No node is known; the name of an error; putting a context back; the capture mode. */
         assert_in_range(sweep(codes[i]), 1, 10);
     }
 }

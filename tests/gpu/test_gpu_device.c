@@ -165,16 +165,14 @@ static void what_a_device_can_is_known(void **state)
     if (fake == NULL) {
         return;
     }
-    assert_true(gpu->has_pools && gpu->has_batch);
+    assert_true(gpu->has_batch);
     assert_int_equal(gpu->node, 0);
     assert_int_equal(gpu->total, (size_t)1 << 30);
     assert_int_equal(gpu_calls.cuCtxSetCurrent(NULL), 0);
     assert_int_equal(fl_gpu_close(gpu), 0);
     gpu = NULL;
-    fake->set(FAKE_CUDA_POOLS, 0);
     fake->set(FAKE_CUDA_NODE, (uint64_t)-1);
     assert_int_equal(fl_gpu_open(0, &gpu), 0);
-    assert_false(gpu->has_pools);
     assert_int_equal(gpu->node, -1);
 }
 

@@ -1,5 +1,5 @@
-/* What else the fake driver looks at: contexts, handles, versions, capture, forks, maps of its
- * virtual memory, its own pools, batches. */
+/* What else the fake driver looks at: contexts, handles, versions, capture, forks,
+ * batches. */
 #include "gpu/fake_calls.h"
 
 #include <dlfcn.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LEN = 4096, GRANULE = 2 << 20 };
+enum { LEN = 4096 };
 
 static void contexts_and_handles_are_looked_at(void **state)
 {
@@ -101,103 +101,6 @@ static void calls_have_versions(void **state)
     dlclose(library);
 }
 
-static fl_CUmemGenericAllocationHandle create(size_t len)
-{
-    struct fl_CUmemAllocationProp prop = {
-        .type = FL_CU_MEM_ALLOCATION_TYPE_PINNED,
-        .location = {FL_CU_MEM_LOCATION_TYPE_DEVICE, 0},
-    };
-    fl_CUmemGenericAllocationHandle h = 0;
-
-    assert_int_equal(fl_cuda.cuMemCreate(&h, len, &prop, 0), 0);
-    return h;
-}
-
-static void map(fl_CUdeviceptr at, size_t len)
-{
-    fl_CUmemGenericAllocationHandle h = create(len);
-
-    assert_int_equal(fl_cuda.cuMemMap(at, len, 0, h, 0), 0);
-    assert_int_equal(fl_cuda.cuMemRelease(h), 0);
-}
-
-static void maps_grow_and_are_looked_at(void **state)
-{
-    struct fl_CUmemAccessDesc access = {{FL_CU_MEM_LOCATION_TYPE_DEVICE, 0},
-                                        FL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    fl_CUdeviceptr at;
-    void *s = gpu_stream();
-
-    (void)state;
-    assert_int_equal(fl_cuda.cuMemAddressReserve(&at, 4 * (size_t)GRANULE, 0, 0, 0), 0);
-    assert_int_equal(gpu_calls.cuMemsetD8Async(at, 1, LEN, s), FL_CUDA_ERROR_INVALID_VALUE);
-    map(at, GRANULE);
-    assert_int_equal(gpu_calls.cuMemsetD8Async(at, 1, LEN, s), FL_CUDA_ERROR_INVALID_VALUE);
-    map(at + GRANULE, GRANULE);
-    assert_int_equal(fl_cuda.cuMemSetAccess(at, 2 * (size_t)GRANULE, &access, 1), 0);
-    gpu_fill(s, at + GRANULE - LEN, 2 * (size_t)LEN, 3); /* over both */
-    assert_true(fake->holds(at + GRANULE - LEN, 2 * (size_t)LEN, 3));
-    assert_int_equal(fake->used(0), 2 * (size_t)GRANULE);
-    assert_int_equal(fake->violations(), 2);
-    fake->schedule(FAKE_CUDA_LATE, 0);
-    gpu_fill(s, at, LEN, 4);
-    assert_int_equal(fl_cuda.cuMemUnmap(at, 2 * (size_t)GRANULE), 0);
-    assert_int_equal(fake->violations(), 3);
-    assert_int_equal(fake->used(0), 0);
-    assert_int_equal(fl_cuda.cuMemAddressFree(at, 4 * (size_t)GRANULE), 0);
-    fake->reset(true);
-}
-
-static fl_CUmemoryPool pool_new(void)
-{
-    struct fl_CUmemPoolProps props = {
-        .allocType = FL_CU_MEM_ALLOCATION_TYPE_PINNED,
-        .location = {FL_CU_MEM_LOCATION_TYPE_DEVICE, 0},
-    };
-    fl_CUmemoryPool pool = NULL;
-    uint64_t all = UINT64_MAX;
-
-    assert_int_equal(fl_cuda.cuMemPoolCreate(&pool, &props), 0);
-    assert_int_equal(
-        fl_cuda.cuMemPoolSetAttribute(pool, FL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all), 0);
-    return pool;
-}
-
-static fl_CUdeviceptr from_pool(fl_CUmemoryPool pool, void *stream)
-{
-    fl_CUdeviceptr p = 0;
-
-    assert_int_equal(fl_cuda.cuMemAllocFromPoolAsync(&p, LEN, pool, stream), 0);
-    return p;
-}
-
-static void pools_order_what_they_hand_on(void **state)
-{
-    fl_CUmemoryPool pool = pool_new();
-    void *a = gpu_stream(), *b = gpu_stream();
-    fl_CUdeviceptr p, q;
-
-    (void)state;
-    fake->schedule(FAKE_CUDA_LATE, 0);
-    p = from_pool(pool, a);
-    gpu_fill(a, p, LEN, 1);
-    assert_int_equal(fl_cuda.cuMemFreeAsync(p, a), 0);
-    q = from_pool(pool, b);
-    assert_int_equal(q, p);
-    gpu_fill(b, q, LEN, 2);
-    assert_int_equal(fake->races(), 0);
-    assert_true(gpu_holds(b, q, LEN, 2));
-    gpu_fill(a, q, LEN, 3);
-    assert_int_equal(fl_cuda.cuMemFreeAsync(q, b), 0); /* amid what the other does with it */
-    assert_int_equal(fake->races(), 1);
-    assert_int_equal(gpu_calls.cuMemsetD8Async(q, 1, LEN, b), FL_CUDA_ERROR_INVALID_VALUE);
-    gpu_wait(b);
-    assert_int_equal(fl_cuda.cuMemPoolTrimTo(pool, 0), 0);
-    assert_int_equal(fake->used(0), 0);
-    assert_int_equal(fl_cuda.cuMemPoolDestroy(pool), 0);
-    reported(1, 1);
-}
-
 static void a_batch_is_its_copies(void **state)
 {
     static _Alignas(4096) unsigned char from[2 * LEN];
@@ -253,8 +156,6 @@ int main(void)
         TEST(capture_forbids_what_it_forbids),
         TEST(a_child_is_told_apart),
         TEST(calls_have_versions),
-        TEST(maps_grow_and_are_looked_at),
-        TEST(pools_order_what_they_hand_on),
         TEST(a_batch_is_its_copies),
         TEST(devices_are_apart),
     };

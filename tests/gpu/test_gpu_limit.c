@@ -22,8 +22,7 @@ static struct fl_gpu_mirror *mirror_of(size_t len, int *out_rc)
 /* 64 MiB, and never 65, for each caller. */
 static void a_limit_is_of_the_device(void **state)
 {
-    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_AUTO_GROWTH,
-                                               FL_GPU_PLANNED, FL_GPU_DRIVER};
+    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_AUTO_GROWTH};
 
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
@@ -78,69 +77,19 @@ static void what_the_driver_takes_counts(void **state)
 /* What the driver gives beyond the request is the pool's: it serves the next. */
 static void whole_pages_are_served_from(void **state)
 {
-    static const enum fl_gpu_strategy all[] = {FL_GPU_AUTO_GROWTH, FL_GPU_PLANNED};
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    uint64_t x = pool_take(p, MIB(1) + KIB(512), NULL), y = pool_take(p, KIB(512), NULL);
 
     (void)state;
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        struct fl_gpu_pool *p = pool_of(all[i]);
-        uint64_t x = pool_take(p, MIB(1) + KIB(512), NULL), y = pool_take(p, KIB(512), NULL);
-        assert_int_equal(pool_stats(p).driver_allocs, 1);
-        assert_int_equal(pool_held(p), MIB(2));
-        assert_true(fake == NULL || fake->used(0) == MIB(2));
-        uint64_t z = pool_take(p, KIB(512), NULL); /* too small for a page of its own */
-        assert_int_equal(pool_held(p), MIB(2) + KIB(512));
-        pool_give(p, x, NULL);
-        pool_give(p, y, NULL);
-        pool_give(p, z, NULL);
-        pool_end(p);
-    }
-}
-
-/* The driver's pool keeps what is freed to it: others may have that when it has been trimmed. */
-static void what_the_drivers_pool_keeps_counts(void **state)
-{
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_DRIVER);
-    struct fl_gpu_device_stats d = {.size = sizeof d};
-    struct fl_gpu_pool *p = NULL, *q = pool_of(FL_GPU_AUTO_GROWTH);
-    size_t released = 0;
-
-    (void)state;
-    o.limit = MIB(64);
-    if (fl_gpu_pool_create(gpu, &o, &p) != 0) {
-        pool_end(q);
-        return; /* the device has none */
-    }
-    if (fake != NULL) {
-        fake->schedule(FAKE_CUDA_LATE, 0);
-    }
-    void *s = gpu_stream();
-    uint64_t x = pool_take(p, MIB(60), s), y = 0;
-    pool_give(p, x, s);
-    gpu_wait(s);
-    assert_int_equal(fl_gpu_device_stats(0, &d), 0);
-    assert_true(d.held_bytes >= MIB(60));
-    assert_int_equal(fl_gpu_pool_alloc(q, MIB(60), s, &y), -ENOMEM);
-    assert_true(fake == NULL || fake->used(0) <= MIB(64));
-    gpu_hold(s);
-    x = pool_take(p, MIB(60), s); /* it has that */
-    gpu_fill(s, x, MIB(60), 1);
-    pool_give(p, x, s);
-    x = pool_take(p, MIB(20),
-                  s); /* not of that size: when it has been waited for, and given back */
-    gpu_fill(s, x, MIB(20), 2);
-    assert_true(fake == NULL || fake->used(0) <= MIB(64));
-    pool_give(p, x, s);
-    assert_int_equal(fl_gpu_pool_trim(p, 0, &released), 0); /* waits: all of it is idle then */
-    assert_true(released >= MIB(20));
-    assert_int_equal(fl_gpu_device_stats(0, &d), 0);
-    assert_int_equal(d.held_bytes, 0);
-    y = pool_take(q, MIB(60), s);
-    pool_give(q, y, s);
+    assert_int_equal(pool_stats(p).driver_allocs, 1);
+    assert_int_equal(pool_held(p), MIB(2));
+    assert_true(fake == NULL || fake->used(0) == MIB(2));
+    uint64_t z = pool_take(p, KIB(512), NULL); /* too small for a page of its own */
+    assert_int_equal(pool_held(p), MIB(2) + KIB(512));
+    pool_give(p, x, NULL);
+    pool_give(p, y, NULL);
+    pool_give(p, z, NULL);
     pool_end(p);
-    pool_end(q);
-    assert_int_equal(fl_gpu_device_stats(0, &d), 0);
-    assert_int_equal(d.held_bytes, 0);
-    gpu_stream_end(s);
 }
 
 /* The driver's refusals are not held against it. */
@@ -310,12 +259,11 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
     const struct CMUnitTest tests[] = {
-        TEST(what_the_drivers_pool_keeps_counts), TEST(a_limit_is_of_the_device),
-        TEST(what_the_driver_takes_counts),       TEST(what_is_refused_is_not_held),
-        TEST(whole_pages_are_served_from),
+        TEST(a_limit_is_of_the_device),         TEST(what_the_driver_takes_counts),
+        TEST(what_is_refused_is_not_held),      TEST(whole_pages_are_served_from),
 
-        TEST(older_programs_have_the_defaults),   TEST(the_defaults_are_paddles),
-        TEST(statistics_are_of_the_device),       TEST(statistics_want_a_device_and_a_size),
+        TEST(older_programs_have_the_defaults), TEST(the_defaults_are_paddles),
+        TEST(statistics_are_of_the_device),     TEST(statistics_want_a_device_and_a_size),
     };
 
     gpu_main("test_gpu_limit", NULL);

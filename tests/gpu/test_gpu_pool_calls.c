@@ -127,7 +127,7 @@ static void count_pinned(enum fl_gpu_strategy strategy, enum kind kind)
 static void a_pinned_hit_makes_no_driver_call(void **state)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_ROUND, FL_GPU_NAIVE_BEST_FIT,
-                                               FL_GPU_AUTO_GROWTH, FL_GPU_PLANNED};
+                                               FL_GPU_AUTO_GROWTH};
 
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -189,8 +189,7 @@ static void what_is_recorded_is_waited_for(void **state)
 /* FL_GPU_HOST frees memory of a device for all at once; it takes none, and is no stream. */
 static void the_host_is_not_a_stream(void **state)
 {
-    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_AUTO_GROWTH,
-                                               FL_GPU_PLANNED, FL_GPU_DRIVER};
+    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_AUTO_GROWTH};
 
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -204,14 +203,13 @@ static void the_host_is_not_a_stream(void **state)
         assert_int_equal(fl_gpu_pool_stream_lasts(p, FL_GPU_HOST), -EINVAL);
         assert_int_equal(fl_gpu_pool_stream_retire(p, FL_GPU_HOST), -EINVAL);
         for (unsigned step = 0; step < (i == 0 ? 1 : 3); step++) {
-            assert_true(p->plan == NULL || fl_gpu_pool_step(p) == 0);
             x = pool_take(p, MIB(2), a);
             gpu_wait(a);
             assert_int_equal(fl_gpu_pool_record_stream(p, x, FL_GPU_HOST), -EINVAL);
             pool_give(p, x, FL_GPU_HOST);
             uint64_t y = pool_take(p, MIB(2), b);
             gpu_fill(b, y, MIB(2), 1);
-            assert_true(p->strategy->is_direct || p->plan != NULL || x == y);
+            assert_true(p->strategy->is_direct || x == y);
             pool_give(p, y, b);
             gpu_wait(b);
         }
@@ -219,65 +217,6 @@ static void the_host_is_not_a_stream(void **state)
         gpu_stream_end(a);
         gpu_stream_end(b);
     }
-}
-
-/* A part of a chunk that is freed at once is waited for, though no stream is known to use it. */
-static void free_now_waits_for_all(void **state)
-{
-    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE_BEST_FIT, FL_GPU_PLANNED};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        struct fl_gpu_pool *p = pool_for(all[i], FL_GPU_PINNED, PLAIN, NULL);
-        struct fl_gpu_pool *device = pool_of(FL_GPU_AUTO_GROWTH);
-        void *s = gpu_stream();
-        uint64_t to = pool_take(device, KIB(64), NULL);
-        fake->schedule(FAKE_CUDA_LATE, 0);
-        for (unsigned step = 0; step < 4; step++) {
-            assert_true(p->plan == NULL || fl_gpu_pool_step(p) == 0);
-            uint64_t x = pool_take(p, KIB(64), s);
-            (void)fl_cuda.cuMemcpyHtoDAsync(to, (void *)(uintptr_t)x, KIB(64), s); /* NOLINT */
-            assert_int_equal(fl_gpu_pool_free_now(p, x), -EBUSY);
-            x = pool_take(p, KIB(64), s);
-            fake->host_access((void *)(uintptr_t)x, KIB(64), true); /* NOLINT */
-            pool_give(p, x, FL_GPU_HOST);
-        }
-        pool_give(device, to, NULL);
-        pool_end(device);
-        pool_end(p);
-        gpu_stream_end(s);
-    }
-}
-
-/* Copies of other devices' streams are waited for, too. */
-static void free_now_waits_for_other_devices(void **state)
-{
-    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE_BEST_FIT, FL_GPU_UNPOOLED};
-    fl_CUdeviceptr to = 0;
-
-    (void)state;
-    fake->schedule(FAKE_CUDA_LATE, 0);
-    void *other = fake->context_new(1), *s = gpu_stream();
-    assert_int_equal(fl_cuda.cuMemAlloc(&to, MIB(4)), 0);
-    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        struct fl_gpu_pool *p = pool_for(all[i], FL_GPU_PINNED, PLAIN, NULL);
-        pool_give(p, pool_take(p, MIB(4), s), s); /* the stream is known */
-        uint64_t x = pool_take(p, MIB(4), s);
-        assert_int_equal(gpu_calls.cuCtxSetCurrent(other), 0);
-        (void)fl_cuda.cuMemcpyHtoDAsync(to, (void *)(uintptr_t)x, MIB(4), s); /* NOLINT */
-        assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
-        assert_int_equal(fl_gpu_pool_free_now(p, x), p->strategy->is_direct ? 0 : -EBUSY);
-        x = pool_take(p, MIB(4), s);
-        fake->host_access((void *)(uintptr_t)x, MIB(4), true); /* NOLINT */
-        pool_give(p, x, FL_GPU_HOST);
-        pool_end(p);
-    }
-    assert_int_equal(gpu_calls.cuCtxSetCurrent(other), 0);
-    assert_int_equal(fl_cuda.cuMemFree(to), 0);
-    gpu_stream_end(s);
-    fake->context_end(other);
-    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
 }
 
 /* Device memory on a plain stream: number at the request; number, capture and event at the free. */
@@ -311,8 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_pinned_hit_makes_no_driver_call), TEST(pairs_of_the_host_call_nothing),
         TEST(what_is_recorded_is_waited_for),    TEST(the_host_is_not_a_stream),
-        TEST(a_device_pair_makes_six_calls),     TEST(free_now_waits_for_all),
-        TEST(free_now_waits_for_other_devices),
+        TEST(a_device_pair_makes_six_calls),
     };
 
     gpu_main("test_gpu_pool_calls", NULL);

@@ -1,6 +1,5 @@
 /* Rule S9: no call of a pool breaks a capture, whichever stream is captured in whichever mode and
  * by whom; and what a graph may use is not handed out. */
-#include "gpu/plan/plan.h"
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>
@@ -33,13 +32,6 @@ enum { FREED = 4 };
 static const char *at;
 static uint64_t freed[FREED];
 
-/* A step ends. */
-static void plan(struct fl_gpu_pool *p)
-{
-    at = "step";
-    (void)fl_gpu_pool_step(p);
-}
-
 static void look(struct fl_gpu_pool *p, uint64_t address)
 {
     struct fl_gpu_pool_stats stats = {.size = sizeof stats};
@@ -67,17 +59,6 @@ static void another_pool(const struct fl_gpu_pool *p)
     }
 }
 
-/* Past the pool: what waits for the whole context by its nature is left out (gpu.h). */
-static void free_now(struct fl_gpu_pool *p, void *s)
-{
-    uint64_t x = 0;
-
-    if (!p->is_pinned && p->async == NULL && fl_gpu_pool_alloc(p, MIB(8), s, &x) == 0) {
-        at = "free_now";
-        (void)fl_gpu_pool_free_now(p, x);
-    }
-}
-
 /* Everything that a pool is asked for, on `s`, with a past on other streams. */
 static void all_calls(struct fl_gpu_pool *p, void *s)
 {
@@ -98,15 +79,14 @@ static void all_calls(struct fl_gpu_pool *p, void *s)
     }
     at = "free";
     for (unsigned i = 0; i < FREED; i++) {
-        if (freed[i] != 0) { /* one by the host: the driver's own pool has its request queued */
-            bool by_host = i == 3 && p->async == NULL;
+        if (freed[i] != 0) { /* one by the host */
+            bool by_host = i == 3;
             assert_int_equal(fl_gpu_pool_free(p, freed[i], by_host ? FL_GPU_HOST : s), 0);
         }
     }
     freed[3] = 0;
     at = "alloc of more than there may be"; /* all that a request tries */
     (void)fl_gpu_pool_alloc(p, MIB(64), s, &more);
-    free_now(p, s);
     at = "collect";
     (void)fl_gpu_pool_collect(p);
     at = "trim";
@@ -115,9 +95,6 @@ static void all_calls(struct fl_gpu_pool *p, void *s)
     (void)fl_gpu_pool_stream_lasts(p, d);
     at = "stream_retire";
     (void)fl_gpu_pool_stream_retire(p, d);
-    if (p->plan != NULL) {
-        plan(p);
-    }
     another_pool(p);
 }
 
@@ -182,7 +159,7 @@ static void one_case(const struct fl_gpu_pool_options *o, void *captured, void *
                  other_thread, fake->report());
     }
     fake->capture(captured, false);
-    if (captured == asks && p->async == NULL) {
+    if (captured == asks) {
         not_had_again(p);
     }
     pool_give(p, y, b);
@@ -192,9 +169,8 @@ static void one_case(const struct fl_gpu_pool_options *o, void *captured, void *
 
 static void no_call_breaks_a_capture(void **state)
 {
-    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE,          FL_GPU_UNPOOLED,
-                                               FL_GPU_NAIVE_BEST_FIT, FL_GPU_AUTO_GROWTH,
-                                               FL_GPU_PLANNED,        FL_GPU_DRIVER};
+    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_NAIVE_BEST_FIT,
+                                               FL_GPU_AUTO_GROWTH};
 
     (void)state;
     for (size_t i = 0; i < 2 * sizeof all / sizeof all[0]; i++) {
@@ -202,9 +178,6 @@ static void no_call_breaks_a_capture(void **state)
         o.target = i % 2 != 0 ? FL_GPU_PINNED : FL_GPU_DEVICE;
         o.initial = o.regrow = MIB(4);
         o.limit = MIB(24);
-        if (all[i / 2] == FL_GPU_DRIVER && i % 2 != 0) {
-            continue;
-        }
         for (int mode = 0; mode < MODES; mode++) {
             for (unsigned k = 0; k < 2; k++) {
                 fake->reset(true);
@@ -242,7 +215,7 @@ static void the_legacy_stream_is_let_be(void **state)
 static void what_a_graph_may_use_is_kept_for_it(void **state)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_AUTO_GROWTH, FL_GPU_NAIVE_BEST_FIT,
-                                               FL_GPU_NAIVE, FL_GPU_PLANNED};
+                                               FL_GPU_NAIVE};
 
     (void)state;
     begin();
@@ -250,14 +223,7 @@ static void what_a_graph_may_use_is_kept_for_it(void **state)
         struct fl_gpu_pool_options o = pool_options(all[i]);
         o.initial = o.regrow = MIB(8);
         struct fl_gpu_pool *p = pool_with(&o);
-        for (unsigned step = 0; p->plan != NULL && step < 3; step++) {
-            assert_int_equal(fl_gpu_pool_step(p), 0);
-            pool_give(p, pool_take(p, MIB(1), a), a);
-        }
         pool_give(p, pool_take(p, MIB(1), a), a); /* warm */
-        if (p->plan != NULL) {
-            assert_int_equal(fl_gpu_pool_step(p), 0);
-        }
         fake->capture(a, true);
         uint64_t graphs = pool_take(p, MIB(1), a);
         pool_give(p, graphs, a);
@@ -282,7 +248,7 @@ static uint64_t given_back(void)
 static void what_a_recorded_streams_graph_uses_is_kept(void **state)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_UNPOOLED, FL_GPU_NAIVE_BEST_FIT,
-                                               FL_GPU_AUTO_GROWTH, FL_GPU_DRIVER};
+                                               FL_GPU_AUTO_GROWTH};
 
     (void)state;
     begin();
@@ -290,9 +256,6 @@ static void what_a_recorded_streams_graph_uses_is_kept(void **state)
         struct fl_gpu_pool_options o = pool_options(all[i / 4]);
         o.initial = o.regrow = MIB(4); /* what is larger is a chunk of its own */
         o.target = i % 2 != 0 ? FL_GPU_PINNED : FL_GPU_DEVICE;
-        if (o.strategy == FL_GPU_DRIVER && o.target == FL_GPU_PINNED) {
-            continue;
-        }
         struct fl_gpu_pool *p = pool_with(&o);
         uint64_t x = pool_take(p, MIB(8), b);
         assert_int_equal(fl_gpu_pool_record_stream(p, x, a), 0);
@@ -313,33 +276,25 @@ static void what_a_recorded_streams_graph_uses_is_kept(void **state)
 static void a_refusal_does_not_hide_a_capture(void **state)
 {
     (void)state;
-    for (unsigned planned = 0; planned < 2; planned++) {
-        begin();
-        struct fl_gpu_pool *p = pool_of(planned != 0 ? FL_GPU_PLANNED : FL_GPU_AUTO_GROWTH);
-        for (unsigned step = 0; p->plan != NULL && step < 3; step++) {
-            assert_int_equal(fl_gpu_pool_step(p), 0);
-            pool_give(p, pool_take(p, MIB(1), a), a);
-        }
-        assert_true(p->plan == NULL || fl_gpu_pool_step(p) == 0);
-        uint64_t x = pool_take(p, MIB(1), a);
-        assert_int_equal(fl_gpu_pool_record_stream(p, x, b), 0);
-        fake->capture(a, true);
-        fake->refuse("cuEventRecord", 1, 2, false); /* out of memory */
-        pool_give(p, x, a);
-        assert_true(fake->refused());
-        fake->capture(a, false);
-        gpu_wait_all();
-        for (unsigned k = 0; k < 3; k++) {
-            assert_int_equal(fl_gpu_pool_collect(p), 0);
-            assert_true(p->plan == NULL || fl_gpu_pool_step(p) == 0);
-            pool_give(p, pool_take(p, MIB(1), b), b); /* b's frees are covered */
-            uint64_t y = pool_take(p, MIB(1), a);
-            assert_int_not_equal(x, y);
-            pool_give(p, y, a);
-        }
-        pool_end(p);
-        finish();
+    begin();
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    uint64_t x = pool_take(p, MIB(1), a);
+    assert_int_equal(fl_gpu_pool_record_stream(p, x, b), 0);
+    fake->capture(a, true);
+    fake->refuse("cuEventRecord", 1, 2, false); /* out of memory */
+    pool_give(p, x, a);
+    assert_true(fake->refused());
+    fake->capture(a, false);
+    gpu_wait_all();
+    for (unsigned k = 0; k < 3; k++) {
+        assert_int_equal(fl_gpu_pool_collect(p), 0);
+        pool_give(p, pool_take(p, MIB(1), b), b); /* b's frees are covered */
+        uint64_t y = pool_take(p, MIB(1), a);
+        assert_int_not_equal(x, y);
+        pool_give(p, y, a);
     }
+    pool_end(p);
+    finish();
 }
 
 int main(void)

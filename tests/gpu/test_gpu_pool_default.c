@@ -179,29 +179,6 @@ static void what_another_threads_graph_uses_is_kept(void **state)
     finish();
 }
 
-/* The driver's own pool: in the order of the stream that took it, whose thread is another. */
-static void the_drivers_pool_is_told_the_right_stream(void)
-{
-    struct fl_gpu_pool *p = NULL;
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_DRIVER);
-
-    if (fl_gpu_pool_create(gpu, &o, &p) != 0) {
-        return; /* the device has none */
-    }
-    begin();
-    struct other other = {.pool = p, .takes = true};
-    other_begin(&other);
-    assert_int_equal(fl_pool_free(p, other.x, OWN, false), 0);
-    uint64_t y = pool_take(p, MIB(1), a);
-    gpu_fill(a, y, MIB(1), 9);
-    assert_true(gpu_holds(a, y, MIB(1), 9));
-    pool_give(p, y, a);
-    other_end(&other);
-    gpu_wait_all();
-    pool_end(p);
-    finish();
-}
-
 /* S1, S10: the default streams of two devices, of which the current context says the one that is
  * meant. */
 static void a_default_stream_is_the_current_contexts(void *stream)
@@ -280,7 +257,6 @@ static void null_lasts_in_each_context(void **state)
 
 GPU_SCHEDULED(a_free_waits_for_another_threads_stream)
 GPU_SCHEDULED(the_host_waits_for_another_threads_stream)
-GPU_SCHEDULED(the_drivers_pool_is_told_the_right_stream)
 GPU_SCHEDULED(null_is_the_current_contexts)
 GPU_SCHEDULED(a_threads_own_is_the_current_contexts)
 
@@ -291,7 +267,6 @@ int main(void)
         TEST(a_free_waits_for_another_threads_stream_in_each_schedule),
         TEST(the_host_waits_for_another_threads_stream_in_each_schedule),
         TEST(what_another_threads_graph_uses_is_kept),
-        TEST(the_drivers_pool_is_told_the_right_stream_in_each_schedule),
         TEST(null_is_the_current_contexts_in_each_schedule),
         TEST(a_threads_own_is_the_current_contexts_in_each_schedule),
         TEST(null_lasts_in_each_context),

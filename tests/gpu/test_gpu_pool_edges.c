@@ -1,6 +1,5 @@
 /* What is rare, and must be right all the same: odd limits, streams that come and go, a driver that
- * refuses in the middle of a free, plans that have no room. */
-#include "gpu/plan/plan.h"
+ * refuses in the middle of a free. */
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>
@@ -119,172 +118,25 @@ static void many_streams_are_told_apart(void **state)
 
 static void *a, *b;
 
-/* Two steps alike, of blocks of 1, 2, ... MiB on `a`. */
-static void learn(struct fl_gpu_pool *p, unsigned blocks)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(fl_gpu_pool_step(p), 0);
-        for (unsigned k = 1; k <= blocks; k++) {
-            pool_give(p, pool_take(p, MIB(k), a), a);
-        }
-        gpu_wait(a);
-    }
-    assert_int_equal(fl_gpu_pool_step(p), 0);
-    assert_non_null(fl_planned_layout(p));
-}
-
-/* A place that another stream uses, freed while the driver refuses: it is not given out before that
- * stream is done. */
-static void a_use_is_not_forgotten_when_the_driver_refuses(void)
-{
-    a = gpu_stream();
-    b = gpu_stream();
-    struct fl_gpu_pool *p = pool_lasting(FL_GPU_PLANNED, a);
-    learn(p, 1);
-    uint64_t x = pool_take(p, MIB(1), a), other = pool_take(p, MIB(4), b);
-    gpu_fill(a, x, MIB(1), 1);
-    gpu_wait(a);
-    assert_int_equal(fl_gpu_pool_record_stream(p, x, b), 0);
-    gpu_hold(b);
-    gpu_copy(b, other, x, MIB(1));
-    if (fake != NULL) {
-        fake->refuse("cuCtxGetCurrent", 1, FL_CUDA_ERROR_UNKNOWN, false);
-    }
-    pool_give(p, x, a);
-    assert_int_equal(fl_gpu_pool_step(p), 0);
-    uint64_t y = pool_take(p, MIB(1), a);
-    gpu_fill(a, y, MIB(1), 9);
-    assert_true(gpu_holds(b, other, MIB(1), 1));
-    pool_give(p, y, a);
-    pool_give(p, other, b);
-    gpu_wait(a);
-    gpu_wait(b);
-    pool_end(p);
-    gpu_stream_end(a);
-    gpu_stream_end(b);
-}
-
-/* A use of one step is none of the next. */
-static void a_use_ends_with_its_block(void **state)
-{
-
-    (void)state;
-    a = gpu_stream();
-    b = gpu_stream();
-    struct fl_gpu_pool *p = pool_lasting(FL_GPU_PLANNED, a);
-    learn(p, 2);
-    for (unsigned i = 0; i < 4; i++) {
-        uint64_t x = pool_take(p, MIB(1), a);
-        if (i == 0) {
-            assert_int_equal(fl_gpu_pool_record_stream(p, x, b), 0);
-        } else {
-            assert_int_equal(fl_gpu_pool_inplace(p, x, MIB(1)), 0);
-        }
-        uint64_t calls = gpu_driver_calls();
-        pool_give(p, x, a);
-        assert_true(i == 0 || gpu_driver_calls() == calls);
-        pool_give(p, pool_take(p, MIB(2), a), a);
-        gpu_wait(a);
-        gpu_wait(b);
-        assert_int_equal(fl_gpu_pool_step(p), 0);
-    }
-    /* A device may not have got to the event of the recorded use when it is asked at once. */
-    uint64_t hits = pool_stats(p).planned_hits;
-    assert_true(hits == 8 || (fake == NULL && hits == 7));
-    pool_end(p);
-    gpu_stream_end(a);
-    gpu_stream_end(b);
-}
-
-static void step_of_two(struct fl_gpu_pool *p)
-{
-    assert_int_equal(fl_gpu_pool_step(p), 0);
-    uint64_t x = pool_take(p, MIB(4), a), y = pool_take(p, MIB(2), a);
-    pool_give(p, x, a);
-    pool_give(p, y, a);
-}
-
-/* What the first steps took is idle when the plan has its arena: it makes room. */
-static void an_arena_has_the_room_of_the_step_before_it(void **state)
-{
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_PLANNED);
-
-    (void)state;
-    a = gpu_stream();
-    o.limit = MIB(8);
-    struct fl_gpu_pool *p = pool_with(&o);
-    for (unsigned i = 0; i < 4; i++) { /* the third one has the plan of two that were alike */
-        step_of_two(p);
-    }
-    assert_int_equal(pool_stats(p).planned_hits, 4);
-    pool_end(p);
-    gpu_stream_end(a);
-}
-
-/* A plan costs, and is for programs that repeat themselves: not for some steps. */
-static void steps_that_are_not_alike_for_long_are_planned_seldom(void **state)
-{
-    struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED);
-    unsigned layouts = 0;
-
-    (void)state;
-    for (unsigned i = 0; i < 100; i++) {
-        assert_int_equal(fl_gpu_pool_step(p), 0);
-        for (unsigned k = 0; k < 8; k++) {
-            pool_give(p, pool_take(p, KIB(4) * (1 + i / 5 * 8 + k), NULL), NULL);
-        }
-    }
-    for (const struct fl_pool_layout *l = p->plan->old; l != NULL; l = l->next) {
-        layouts++;
-    }
-    assert_in_range(layouts, 2, 6);
-    pool_end(p);
-}
-
-/* Planned and not, together. */
-static void the_peak_is_of_both(void **state)
-{
-    struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED);
-
-    (void)state;
-    a = NULL;
-    learn(p, 1);
-    uint64_t x = pool_take(p, MIB(1), NULL), y = pool_take(p, MIB(3), NULL);
-    assert_int_equal(pool_stats(p).occupied_peak_bytes, MIB(4));
-    pool_give(p, x, NULL);
-    pool_give(p, y, NULL);
-    pool_end(p);
-}
-
 static void peaks_begin_anew(void **state)
 {
-    enum fl_gpu_strategy of[] = {FL_GPU_AUTO_GROWTH, FL_GPU_PLANNED};
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    uint64_t x = pool_take(p, MIB(4), NULL), y = pool_take(p, MIB(2), NULL);
 
     (void)state;
     assert_int_equal(fl_gpu_pool_reset_peaks(NULL), -EINVAL);
-    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
-        struct fl_gpu_pool *p = pool_of(of[i]);
-        for (int step = 0; step < 4; step++) { /* the last two are the plan's */
-            (void)fl_gpu_pool_step(p);
-            uint64_t x = pool_take(p, MIB(4), NULL), y = pool_take(p, MIB(2), NULL);
-            pool_give(p, x, NULL);
-            assert_int_equal(pool_stats(p).occupied_peak_bytes, MIB(6));
-            assert_int_equal(fl_gpu_pool_reset_peaks(p), 0);
-            assert_int_equal(pool_stats(p).occupied_peak_bytes, MIB(2));
-            pool_give(p, y, NULL);
-            assert_int_equal(fl_gpu_pool_reset_peaks(p), 0);
-            assert_int_equal(pool_stats(p).occupied_peak_bytes, 0);
-        }
-        assert_int_equal(pool_stats(p).planned_hits != 0, of[i] == FL_GPU_PLANNED);
-        assert_int_equal(fl_gpu_pool_trim(p, 0, NULL), 0);
-        assert_true(pool_stats(p).held_peak_bytes >= MIB(6));
-        assert_int_equal(fl_gpu_pool_reset_peaks(p), 0);
-        assert_true(pool_stats(p).held_peak_bytes == pool_stats(p).free_bytes);
-        pool_end(p);
-    }
+    pool_give(p, x, NULL);
+    assert_int_equal(pool_stats(p).occupied_peak_bytes, MIB(6));
+    assert_int_equal(fl_gpu_pool_reset_peaks(p), 0);
+    assert_int_equal(pool_stats(p).occupied_peak_bytes, MIB(2));
+    pool_give(p, y, NULL);
+    assert_int_equal(fl_gpu_pool_trim(p, 0, NULL), 0);
+    assert_true(pool_stats(p).held_peak_bytes >= MIB(6));
+    assert_int_equal(fl_gpu_pool_reset_peaks(p), 0);
+    assert_int_equal(pool_stats(p).occupied_peak_bytes, 0);
+    assert_true(pool_stats(p).held_peak_bytes == pool_stats(p).free_bytes);
+    pool_end(p);
 }
-
-GPU_SCHEDULED(a_use_is_not_forgotten_when_the_driver_refuses)
 
 /* What another stream wants while one is captured is asked of the driver without an end to the
  * capture. */
@@ -315,55 +167,6 @@ static void others_go_on_while_a_stream_is_captured(void **state)
     gpu_stream_end(b);
 }
 
-static struct fl_gpu_pool *shared;
-static void *newcomer;
-static uint64_t newcomers;
-
-/* In the driver's hands: a stream that the pool has not seen. */
-static void come(void *unused)
-{
-    (void)unused;
-    if (newcomers == 0 && gpu_calls.cuCtxSetCurrent(gpu->context) == 0) {
-        newcomers = pool_take(shared, MIB(4), newcomer);
-    }
-}
-
-/* As PyTorch frees, on a stream that was retired and destroyed. The driver's pool is not told of
- * it; that of its work is waited for; and its record is not another stream's meanwhile. */
-static void the_drivers_pool_hears_of_no_retired_stream(void **state)
-{
-    (void)state;
-    if (fake == NULL) {
-        return;
-    }
-    fake->schedule(FAKE_CUDA_LATE, 0);
-    for (unsigned i = 0; i < 2; i++) {
-        void *s = gpu_stream(), *t = gpu_stream();
-        shared = pool_of(FL_GPU_DRIVER);
-        newcomer = t;
-        newcomers = 0;
-        uint64_t x = pool_take(shared, MIB(1), s);
-        gpu_fill(s, x, MIB(1), 1);
-        assert_int_equal(fl_gpu_pool_stream_retire(shared, s), 0);
-        if (i != 0) {
-            gpu_stream_end(s);
-        }
-        fake->amid("cuCtxGetCurrent", come, NULL);
-        assert_int_equal(fl_pool_free(shared, x, s, false), 0);
-        fake->amid(NULL, NULL, NULL);
-        assert_int_not_equal(newcomers, 0);
-        uint64_t y = pool_take(shared, MIB(1), t);
-        gpu_fill(t, y, MIB(1), 2); /* a race, if nothing waited for `s` */
-        pool_give(shared, y, t);
-        pool_give(shared, newcomers, t);
-        pool_end(shared);
-        gpu_stream_end(t);
-        if (i == 0) {
-            gpu_stream_end(s);
-        }
-    }
-}
-
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
@@ -372,14 +175,8 @@ int main(void)
         TEST(bad_arguments_are_said_so),
         TEST(streams_that_go_leave_nothing),
         TEST(many_streams_are_told_apart),
-        TEST(a_use_is_not_forgotten_when_the_driver_refuses_in_each_schedule),
-        TEST(a_use_ends_with_its_block),
-        TEST(an_arena_has_the_room_of_the_step_before_it),
-        TEST(steps_that_are_not_alike_for_long_are_planned_seldom),
-        TEST(the_peak_is_of_both),
         TEST(peaks_begin_anew),
         TEST(others_go_on_while_a_stream_is_captured),
-        TEST(the_drivers_pool_hears_of_no_retired_stream),
     };
 
     gpu_main("test_gpu_pool_edges", NULL);

@@ -236,6 +236,36 @@ static void another_devices_stream_uses_pinned_memory(void)
     assert_int_equal(fl_gpu_close(other), 0);
 }
 
+/* The end of a pool waits for copies that no event tells of, of other devices, too. */
+static void the_end_waits_for_other_devices(void **state)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+    fl_CUdeviceptr to = 0;
+
+    (void)state;
+    if (fake == NULL) {
+        skip();
+    }
+    fake->schedule(FAKE_CUDA_LATE, 0);
+    o.target = FL_GPU_PINNED;
+    struct fl_gpu_pool *p = pool_with(&o);
+    uint64_t x = pool_take(p, MIB(4), FL_GPU_HOST);
+    void *other = fake->context_new(1), *s = gpu_stream();
+    assert_int_equal(fl_cuda.cuMemAlloc(&to, MIB(4)), 0);
+    assert_int_equal(fl_cuda.cuMemcpyHtoDAsync(to, (void *)(uintptr_t)x, MIB(4), s),
+                     0); /* NOLINT */
+    fake->refuse("cuEventRecord", 1, FL_CUDA_ERROR_OUT_OF_MEMORY, false);
+    pool_give(p, x, s);
+    assert_true(fake->refused());
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
+    pool_end(p); /* which unregisters the memory */
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(other), 0);
+    assert_int_equal(fl_cuda.cuMemFree(to), 0);
+    gpu_stream_end(s);
+    fake->context_end(other);
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
+}
+
 /* PaddlePaddle's FLAGS_fast_eager_deletion_mode=False: whatever is freed waits for its kernels,
  * piled up or not. */
 static void nothing_is_had_before_its_kernels_end(void **state)
@@ -287,6 +317,7 @@ int main(void)
         TEST(a_stream_that_is_retired_leaves_nothing_behind_in_each_schedule),
         TEST(pinned_memory_is_trimmed_beside_frees),
         TEST(another_devices_stream_uses_pinned_memory_in_each_schedule),
+        TEST(the_end_waits_for_other_devices),
         TEST(nothing_is_had_before_its_kernels_end),
     };
 

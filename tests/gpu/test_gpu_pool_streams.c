@@ -62,7 +62,6 @@ static void what_is_not_there_is_not_freed(void **state)
     assert_int_equal(fl_gpu_pool_free(p, 256, NULL), -ENOENT);
     pool_give(p, x, NULL);
     assert_int_equal(fl_gpu_pool_free(p, x, NULL), -ENOENT);
-    assert_int_equal(fl_gpu_pool_free_now(p, x), -ENOENT);
     assert_int_equal(fl_gpu_pool_inplace(p, x, 1), -ENOENT);
     assert_int_equal(fl_gpu_pool_record_stream(p, x, NULL), -ENOENT);
     assert_int_equal(pool_stats(p).frees, 1);
@@ -300,7 +299,7 @@ static void a_forked_child_is_told_so(void **state)
         fl_gpu_fork_child();
         struct fl_gpu_pool_stats s = {.size = sizeof s};
         _exit(!(fl_gpu_pool_alloc(p, 1, NULL, &y) == -ECHILD &&
-                fl_gpu_pool_free(p, x, NULL) == -ECHILD && fl_gpu_pool_free_now(p, x) == -ECHILD &&
+                fl_gpu_pool_free(p, x, NULL) == -ECHILD &&
                 fl_gpu_pool_inplace(p, x, 1) == -ECHILD &&
                 fl_gpu_pool_record_stream(p, x, NULL) == -ECHILD &&
                 fl_gpu_pool_stream_retire(p, NULL) == -ECHILD &&

@@ -1,71 +1,22 @@
-/* The pools of other libraries' hooks, from outside: chosen, found, limited, stepped, and
- * CuPy's. */
+/* The pools of other libraries' hooks, from outside: chosen, found, limited, and CuPy's. */
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
-
-static void *stream;
 
 static void the_strategy_is_chosen_before_the_first_pool(void **state)
 {
     (void)state;
     assert_int_equal(fl_gpu_torch_use((enum fl_gpu_strategy)99), -EINVAL);
-    assert_int_equal(fl_gpu_torch_use(FL_GPU_PLANNED), 0);
+    assert_int_equal(fl_gpu_torch_use(FL_GPU_ROUND), 0);
     struct fl_gpu_pool *p = fl_gpu_torch_pool(0);
     assert_non_null(p);
     assert_ptr_equal(fl_gpu_torch_pool(0), p);
-    assert_string_equal(p->strategy->name, "planned");
-    assert_true(p->o.all_threads);
-    assert_int_equal(fl_gpu_torch_use(FL_GPU_PLANNED), -EBUSY);
+    assert_string_equal(p->strategy->name, "round");
+    assert_int_equal(fl_gpu_torch_use(FL_GPU_ROUND), -EBUSY);
     assert_null(fl_gpu_torch_pool(64));
     assert_null(fl_gpu_torch_pool(-1));
     fl_gpu_torch_init(1);
-}
-
-/* Half of the tensors are a backward pass's, in a thread of its own. */
-static void *backward(void *arg)
-{
-    void **tensor = arg;
-
-    assert_true(fake == NULL || gpu_calls.cuCtxSetCurrent(gpu->context) == 0);
-    for (size_t i = 8; i < 16; i++) {
-        tensor[i] = fl_gpu_torch_alloc((ssize_t)KIB(64 * i), 0, stream);
-        fl_gpu_torch_free(tensor[i - 8], 0, 0, stream);
-    }
-    return NULL;
-}
-
-static void all_threads_requests_are_the_steps(void **state)
-{
-    struct fl_gpu_pool *p = fl_gpu_torch_pool(0);
-    uint64_t before = pool_stats(p).planned_hits;
-    void *tensor[2][16];
-    pthread_t t;
-
-    (void)state;
-    stream = gpu_stream();
-    for (unsigned step = 0; step < 5; step++) {
-        void **now = tensor[step % 2];
-        if (step % 2 == 0) {
-            assert_int_equal(fl_gpu_pool_step(p), 0);
-        } else {
-            fl_gpu_step(); /* fl_step_begin's part */
-        }
-        for (size_t i = 0; i < 8; i++) {
-            now[i] = fl_gpu_torch_alloc((ssize_t)KIB(64 * (i + 1)), 0, stream);
-        }
-        assert_int_equal(pthread_create(&t, NULL, backward, now), 0);
-        assert_int_equal(pthread_join(t, NULL), 0);
-        for (size_t i = 8; i < 16; i++) {
-            fl_gpu_torch_free(now[i], 0, 0, stream);
-        }
-        assert_int_equal(pool_stats(p).planned_hits - before, step < 2 ? 0 : 16 * (step - 1));
-        assert_true(step < 3 || memcmp(tensor[0], tensor[1], sizeof tensor[0]) == 0);
-    }
-    assert_int_equal(pool_stats(p).occupied_bytes, 0);
-    gpu_stream_end(stream);
 }
 
 static void an_address_has_a_block_and_a_pool(void **state)
@@ -79,7 +30,7 @@ static void an_address_has_a_block_and_a_pool(void **state)
     uint64_t y = pool_take(q, 5000, NULL), z = pool_take(q, 5000, NULL);
     assert_int_equal(fl_gpu_pool_find(p, (uintptr_t)x + 999, &b), 0);
     assert_int_equal(b.address, (uintptr_t)x);
-    assert_int_equal(b.bytes, 1024);
+    assert_int_equal(b.bytes, 4096);
     assert_int_equal(b.requested_bytes, 1000);
     assert_true(b.base <= b.address && b.address + b.bytes <= b.base + b.base_bytes);
     assert_int_equal(b.device, 0);
@@ -104,27 +55,6 @@ static void an_address_has_a_block_and_a_pool(void **state)
     pool_give(q, z, NULL);
     fl_gpu_torch_free(x, 0, 0, NULL);
     pool_end(q);
-}
-
-/* Whatever the thread that asks: a plan's slot is a block like another. */
-static void a_planned_address_has_a_block(void **state)
-{
-    struct fl_gpu_pool *p = pool_of(FL_GPU_PLANNED);
-    struct fl_gpu_block b = {.size = sizeof b};
-
-    (void)state;
-    for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(fl_gpu_pool_step(p), 0);
-        pool_give(p, pool_take(p, MIB(1), NULL), NULL);
-    }
-    assert_int_equal(fl_gpu_pool_step(p), 0);
-    uint64_t x = pool_take(p, MIB(1), NULL);
-    assert_ptr_equal(fl_gpu_owner(x + 77, &b), p);
-    assert_int_equal(b.address, x);
-    assert_int_equal(b.requested_bytes, MIB(1));
-    pool_give(p, x, NULL);
-    assert_null(fl_gpu_owner(x, &b));
-    pool_end(p);
 }
 
 static void a_fraction_is_of_the_device(void **state)
@@ -192,9 +122,7 @@ int main(void)
 #define each(f) cmocka_unit_test_teardown(f, gpu_nothing_reported)
     const struct CMUnitTest tests[] = {
         each(the_strategy_is_chosen_before_the_first_pool),
-        each(all_threads_requests_are_the_steps),
         each(an_address_has_a_block_and_a_pool),
-        each(a_planned_address_has_a_block),
         each(a_fraction_is_of_the_device),
         each(cupy_frees_for_all_streams),
         each(cupy_may_have_a_pool_of_ones_own),

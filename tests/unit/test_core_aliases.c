@@ -161,8 +161,8 @@ static void of_several_the_first_in_the_table_counts(void **state)
         enum fl_option_id id;
         uint64_t value;
     } table[] = {
-        {"FAULTLESS_GPU_STRATEGY=planned", "MXNET_GPU_MEM_POOL_TYPE=Round", FL_OPTION_gpu_strategy,
-         6},
+        {"FAULTLESS_GPU_STRATEGY=auto_growth", "MXNET_GPU_MEM_POOL_TYPE=Round",
+         FL_OPTION_gpu_strategy, 5},
         {"FAULTLESS_GPU_STRATEGY=auto", "FLAGS_allocator_strategy=naive_best_fit",
          FL_OPTION_gpu_strategy, 0},
         {"MXNET_USE_NAIVE_STORAGE_MANAGER=1", "MXNET_GPU_MEM_POOL_TYPE=Round",

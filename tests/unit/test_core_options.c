@@ -322,8 +322,6 @@ static void words_and_decimals_have_their_numbers(void **state)
         {"FAULTLESS_GPU_STRATEGY=unpooled", FL_OPTION_gpu_strategy, 3},
         {"FAULTLESS_GPU_STRATEGY=naive_best_fit", FL_OPTION_gpu_strategy, 4},
         {"FAULTLESS_GPU_STRATEGY=auto_growth", FL_OPTION_gpu_strategy, 5},
-        {"FAULTLESS_GPU_STRATEGY=planned", FL_OPTION_gpu_strategy, 6},
-        {"FAULTLESS_GPU_STRATEGY=driver", FL_OPTION_gpu_strategy, 7},
         {"FAULTLESS_GPU_FORK=wipe", FL_OPTION_gpu_fork, 1},
         {"FAULTLESS_GPU_FORK=copy", FL_OPTION_gpu_fork, 2},
         {"FAULTLESS_GPU_FRACTION=0.125", FL_OPTION_gpu_fraction, 125000},
@@ -341,10 +339,6 @@ static void words_and_decimals_have_their_numbers(void **state)
     READ("FAULTLESS_GPU_FRACTION=1.1");
     assert_string_equal(
         fake.said, "faultless: FAULTLESS_GPU_FRACTION=1.1 is out of range (0 to 1); using 0.92\n");
-    READ("FAULTLESS_GPU_PINNED_STRATEGY=driver");
-    assert_string_equal(fake.said,
-                        "faultless: FAULTLESS_GPU_PINNED_STRATEGY=driver is out of range "
-                        "(auto to planned); using auto\n");
     READ("FAULTLESS_GPU_GC_GB=often", "FAULTLESS_GPU_GC_GB=-", "FAULTLESS_GPU_GC_GB=offs");
     assert_int_equal(o.nbad, 3);
 }

@@ -14,48 +14,19 @@
 typedef int fl_CUresult;
 typedef int fl_CUdevice;
 typedef unsigned long long fl_CUdeviceptr;
-typedef unsigned long long fl_CUmemGenericAllocationHandle;
 typedef struct CUctx_st *fl_CUcontext;
 typedef struct CUstream_st *fl_CUstream;
 typedef struct CUevent_st *fl_CUevent;
-typedef struct CUmemPoolHandle_st *fl_CUmemoryPool;
 typedef struct CUmod_st *fl_CUmodule;
 typedef struct CUfunc_st *fl_CUfunction;
 /* Of the driver's enumerations, which have no negative values: as wide as int. */
 typedef int fl_CUdevice_attribute;
-typedef int fl_CUmemAllocationGranularity_flags;
-typedef int fl_CUmemPool_attribute;
 typedef int fl_CUstreamCaptureStatus;
 typedef int fl_CUstreamCaptureMode;
 typedef int fl_CUdriverProcAddressQueryResult;
 
 struct fl_CUmemLocation {
     int type, id;
-};
-
-struct fl_CUmemAllocationProp {
-    int type, requestedHandleTypes;
-    struct fl_CUmemLocation location;
-    void *win32HandleMetaData;
-    struct {
-        unsigned char compressionType, gpuDirectRDMACapable;
-        unsigned short usage;
-        unsigned char reserved[4];
-    } allocFlags;
-};
-
-struct fl_CUmemAccessDesc {
-    struct fl_CUmemLocation location;
-    int flags;
-};
-
-struct fl_CUmemPoolProps {
-    int allocType, handleTypes;
-    struct fl_CUmemLocation location;
-    void *win32SecurityAttributes;
-    size_t maxSize;
-    unsigned short usage;
-    unsigned char reserved[54];
 };
 
 struct fl_CUmemcpyAttributes {
@@ -104,22 +75,13 @@ enum {
     FL_CU_DEVICE_ATTRIBUTE_PCI_BUS_ID = 33,
     FL_CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID = 34,
     FL_CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID = 50,
-    FL_CU_DEVICE_ATTRIBUTE_VMM_SUPPORTED = 102,
-    FL_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
     FL_CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID = 134,
-    FL_CU_MEM_ALLOCATION_TYPE_PINNED = 1,
-    FL_CU_MEM_LOCATION_TYPE_DEVICE = 1,
-    FL_CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
-    FL_CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1,
-    FL_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,
-    FL_CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
     FL_CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
     FL_CU_GET_PROC_ADDRESS_DEFAULT = 0,
 };
 
 /* X(need, name, suffix, version, parameters): `need` is REQUIRED or OPTIONAL. The symbol that dlsym
- * knows has SUFFIX behind it. Calls of virtual memory (cuMemMap and its like) are the probes' and
- * the tests' alone. */
+ * knows has SUFFIX behind it. */
 #define FL_CUDA_CALLS(X)                                                                           \
     X(REQUIRED, cuInit, "", 2000, (unsigned flags))                                                \
     X(REQUIRED, cuDriverGetVersion, "", 2020, (int *version))                                      \
@@ -161,34 +123,6 @@ enum {
     X(REQUIRED, cuThreadExchangeStreamCaptureMode, "", 10010, (fl_CUstreamCaptureMode * mode))     \
     X(REQUIRED, cuStreamIsCapturing, "", 10000,                                                    \
       (fl_CUstream stream, fl_CUstreamCaptureStatus * status))                                     \
-    X(REQUIRED, cuMemPoolCreate, "", 11020,                                                        \
-      (fl_CUmemoryPool * pool, const struct fl_CUmemPoolProps *props))                             \
-    X(REQUIRED, cuMemPoolDestroy, "", 11020, (fl_CUmemoryPool pool))                               \
-    X(REQUIRED, cuMemPoolSetAttribute, "", 11020,                                                  \
-      (fl_CUmemoryPool pool, fl_CUmemPool_attribute attribute, void *value))                       \
-    X(REQUIRED, cuMemPoolGetAttribute, "", 11020,                                                  \
-      (fl_CUmemoryPool pool, fl_CUmemPool_attribute attribute, void *value))                       \
-    X(REQUIRED, cuMemPoolTrimTo, "", 11020, (fl_CUmemoryPool pool, size_t keep))                   \
-    X(REQUIRED, cuMemAllocFromPoolAsync, "", 11020,                                                \
-      (fl_CUdeviceptr * address, size_t len, fl_CUmemoryPool pool, fl_CUstream stream))            \
-    X(REQUIRED, cuMemFreeAsync, "", 11020, (fl_CUdeviceptr address, fl_CUstream stream))           \
-    X(OPTIONAL, cuMemGetAllocationGranularity, "", 10020,                                          \
-      (size_t * granularity, const struct fl_CUmemAllocationProp *prop,                            \
-       fl_CUmemAllocationGranularity_flags option))                                                \
-    X(OPTIONAL, cuMemAddressReserve, "", 10020,                                                    \
-      (fl_CUdeviceptr * address, size_t len, size_t align, fl_CUdeviceptr hint,                    \
-       unsigned long long flags))                                                                  \
-    X(OPTIONAL, cuMemAddressFree, "", 10020, (fl_CUdeviceptr address, size_t len))                 \
-    X(OPTIONAL, cuMemCreate, "", 10020,                                                            \
-      (fl_CUmemGenericAllocationHandle * handle, size_t len,                                       \
-       const struct fl_CUmemAllocationProp *prop, unsigned long long flags))                       \
-    X(OPTIONAL, cuMemRelease, "", 10020, (fl_CUmemGenericAllocationHandle handle))                 \
-    X(OPTIONAL, cuMemMap, "", 10020,                                                               \
-      (fl_CUdeviceptr address, size_t len, size_t offset, fl_CUmemGenericAllocationHandle handle,  \
-       unsigned long long flags))                                                                  \
-    X(OPTIONAL, cuMemUnmap, "", 10020, (fl_CUdeviceptr address, size_t len))                       \
-    X(OPTIONAL, cuMemSetAccess, "", 10020,                                                         \
-      (fl_CUdeviceptr address, size_t len, const struct fl_CUmemAccessDesc *desc, size_t count))   \
     X(OPTIONAL, cuMemcpyBatchAsync, "", 12080,                                                     \
       (fl_CUdeviceptr * to, fl_CUdeviceptr * from, size_t * len, size_t count,                     \
        struct fl_CUmemcpyAttributes * attribute, size_t * attribute_index, size_t attributes,      \

@@ -89,7 +89,6 @@ static int look_at(struct fl_gpu *gpu)
     }
     rc = fl_cuda_status(fl_cuda.cuMemGetInfo(&left, &gpu->total), "cuMemGetInfo", 0);
     gpu->node = node_of(gpu->device);
-    gpu->has_pools = attribute(gpu->device, FL_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 1;
     gpu->has_batch = fl_cuda.cuMemcpyBatchAsync != NULL;
     fl_gpu_leave(&guard);
     return rc;

@@ -18,11 +18,6 @@ extern FL_HIDDEN struct fl_gpu_host fl_gpu_host;
 /* options.c: what the environment says of pools and mirrors, as the option table has it; before
  * boot (tests of one file) the table's defaults. An option's value. */
 uint64_t fl_gpu_option(enum fl_option_id id);
-/* How many processes divide one device among them: FAULTLESS_GPU_SHARE, else the ranks on this host
- * by the devices that this process sees, rounded up: CUDA_VISIBLE_DEVICES' entries, else what the
- * driver counts. At least 1. Reads the environment; may open the driver when there are several
- * ranks. */
-unsigned fl_gpu_option_sharers(void);
 /* This process's part of FAULTLESS_GPU_LIMIT; 0: none. */
 size_t fl_gpu_option_device_limit(void);
 
@@ -58,7 +53,7 @@ struct fl_gpu {
     int ordinal, node; /* node: of the host's memory next to it; -1: unknown */
     size_t total;      /* bytes of device memory */
     bool primary;      /* the context was retained, not the caller's */
-    bool has_batch, has_pools;
+    bool has_batch;
     unsigned opens;         /* Lock: the list's */
     _Atomic unsigned users; /* pools and mirrors */
 };

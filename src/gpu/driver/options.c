@@ -5,8 +5,7 @@
 #include <string.h>
 
 _Static_assert(FL_GPU_AUTO == 0 && FL_GPU_NAIVE == 1 && FL_GPU_ROUND == 2 && FL_GPU_UNPOOLED == 3 &&
-                   FL_GPU_NAIVE_BEST_FIT == 4 && FL_GPU_AUTO_GROWTH == 5 && FL_GPU_PLANNED == 6 &&
-                   FL_GPU_DRIVER == 7,
+                   FL_GPU_NAIVE_BEST_FIT == 4 && FL_GPU_AUTO_GROWTH == 5,
                "strategies are in the order of their words in core/options.c");
 _Static_assert(FL_GPU_FORK_NONE == 0 && FL_GPU_FORK_WIPE == 1 && FL_GPU_FORK_COPY == 2,
                "so are these");
@@ -59,7 +58,10 @@ static unsigned visible_devices(void)
     return (unsigned)n;
 }
 
-unsigned fl_gpu_option_sharers(void)
+/* How many processes divide one device among them: FAULTLESS_GPU_SHARE, else the ranks on this host
+ * by the devices that this process sees, rounded up: CUDA_VISIBLE_DEVICES' entries, else what the
+ * driver counts. At least 1. May open the driver when there are several ranks. */
+static unsigned sharers(void)
 {
     unsigned all = ranks(), devices;
 
@@ -77,7 +79,7 @@ size_t fl_gpu_option_device_limit(void)
     bool of_process = fl_gpu_host.options != NULL &&
                       fl_gpu_host.options->origin[FL_OPTION_gpu_limit] == FL_ORIGIN_ALIAS;
 
-    return limit == 0 || of_process ? limit : fl_max(limit / fl_gpu_option_sharers(), 1);
+    return limit == 0 || of_process ? limit : fl_max(limit / sharers(), 1);
 }
 
 static void pinned_defaults(struct fl_gpu_pool_options *o)

@@ -1,5 +1,4 @@
 /* Blocks within chunks: split, merged, taken, put back. */
-#include "gpu/plan/plan.h"
 #include "gpu/pool/pool.h"
 
 #include <stdlib.h>
@@ -225,10 +224,7 @@ void fl_block_used(struct fl_gpu_pool *p, struct fl_pool_block *b, size_t reques
     s->free_bytes -= b->len;
     s->requested_bytes += requested;
     s->allocs++;
-    uint64_t all = s->occupied_bytes + (p->plan != NULL ? fl_planned_live_bytes(p->plan) : 0);
-    if (all > s->occupied_peak_bytes) {
-        s->occupied_peak_bytes = all;
-    }
+    s->occupied_peak_bytes = fl_max(s->occupied_peak_bytes, s->occupied_bytes);
     atomic_store_explicit(&p->occupied, s->occupied_bytes, memory_order_relaxed);
 }
 

@@ -1,6 +1,5 @@
 /* What is done with blocks that are allocated, beside freeing them; and what pools are asked for by
  * hand. */
-#include "gpu/plan/plan.h"
 #include "gpu/pool/pool.h"
 
 #include <errno.h>
@@ -24,7 +23,8 @@ int fl_pool_refuse(const struct fl_gpu_pool *p)
                               : 0;
 }
 
-int fl_pool_admit(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
+/* How a user's call that talks to the driver begins. */
+static int admit(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
 {
     int rc = fl_pool_refuse(p);
 
@@ -38,50 +38,6 @@ struct fl_pool_block *fl_pool_find_used(const struct fl_gpu_pool *p, uint64_t ad
     return b != NULL && b->state == FL_BLOCK_USED ? b : NULL;
 }
 
-/* What has been freed in the order of its stream. Device memory is waited for when its chunk goes;
- * pinned memory now, so that it can be had again at all when its stream is not there any more. */
-static int freed_in_part(struct fl_gpu_pool *p)
-{
-    struct fl_gpu_guard g;
-
-    if (p->is_pinned && fl_pool_enter(p, &g) == 0) {
-        fl_lock_acquire(&p->lock);
-        (void)fl_stream_sync_all(p);
-        fl_lock_release(&p->lock);
-        fl_pool_leave(p, &g);
-    }
-    return fl_gpu_fail(-EBUSY, "a part of a larger chunk: freed to the pool");
-}
-
-int fl_gpu_pool_free_now(struct fl_gpu_pool *pool, uint64_t address)
-{
-    int rc = fl_pool_refuse(pool);
-
-    if (rc != 0) {
-        return rc;
-    }
-    if (pool->plan != NULL && fl_planned_owns(pool, address)) {
-        rc = fl_planned_give(pool, address, (struct fl_stream_name){NULL, NULL}, false);
-        return rc != 0 ? rc : freed_in_part(pool);
-    }
-    fl_lock_acquire(&pool->lock);
-    struct fl_pool_block *b = fl_pool_find_used(pool, address);
-    bool whole = b != NULL && b->len == b->chunk->len;
-    const struct fl_pool_stream *s = b != NULL ? fl_stream_numbered(pool, b->by) : NULL;
-    if (whole) {
-        b->state = FL_BLOCK_TRANSIT;
-    }
-    fl_lock_release(&pool->lock);
-    if (b == NULL) {
-        return fl_pool_not_here();
-    }
-    if (whole) {
-        return fl_pool_give_back(pool, NULL, b);
-    }
-    rc = fl_pool_free(pool, address, s != NULL ? s->handle : NULL, false);
-    return rc != 0 ? rc : freed_in_part(pool);
-}
-
 /* ---- what a block is used for ---- */
 
 int fl_gpu_pool_inplace(struct fl_gpu_pool *pool, uint64_t address, size_t size)
@@ -90,9 +46,6 @@ int fl_gpu_pool_inplace(struct fl_gpu_pool *pool, uint64_t address, size_t size)
 
     if (rc != 0) {
         return rc;
-    }
-    if (pool->plan != NULL && fl_planned_owns(pool, address)) {
-        return fl_planned_inplace(pool, address, size);
     }
     fl_lock_acquire(&pool->lock);
     struct fl_pool_block *b = fl_pool_find_used(pool, address);
@@ -123,26 +76,22 @@ int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *
     if (u == NULL) {
         return rc != 0 ? rc : fl_gpu_fail(-ENOMEM, "no memory for a stream's use");
     }
-    bool planned = pool->plan != NULL && fl_planned_owns(pool, address);
     fl_lock_acquire(&pool->lock);
-    struct fl_pool_block *b = planned ? NULL : fl_pool_find_used(pool, address);
-    struct fl_pool_use **uses = planned     ? fl_planned_uses(pool, address)
-                                : b != NULL ? &b->use
-                                            : NULL;
-    const struct fl_pool_use *there = uses != NULL ? *uses : NULL;
+    struct fl_pool_block *b = fl_pool_find_used(pool, address);
+    const struct fl_pool_use *there = b != NULL ? b->use : NULL;
     while (there != NULL && there->stream != s) {
         there = there->next;
     }
-    if (uses != NULL && there == NULL) {
+    if (b != NULL && there == NULL) {
         u->stream = s;
-        u->next = *uses;
-        *uses = u;
+        u->next = b->use;
+        b->use = u;
         s->uses++;
         u = NULL;
     }
     fl_lock_release(&pool->lock);
     free(u);
-    return uses != NULL ? 0 : fl_pool_not_here();
+    return b != NULL ? 0 : fl_pool_not_here();
 }
 
 int fl_gpu_pool_stream_lasts(struct fl_gpu_pool *pool, void *stream)
@@ -187,7 +136,7 @@ int fl_gpu_pool_trim(struct fl_gpu_pool *pool, size_t keep, size_t *out_released
 {
     struct fl_gpu_guard g;
     size_t released = 0;
-    int rc = fl_pool_admit(pool, &g);
+    int rc = admit(pool, &g);
 
     if (rc != 0) {
         return rc;
@@ -206,7 +155,7 @@ int fl_gpu_pool_trim(struct fl_gpu_pool *pool, size_t keep, size_t *out_released
 int fl_gpu_pool_collect(struct fl_gpu_pool *pool)
 {
     struct fl_gpu_guard g;
-    int rc = fl_pool_admit(pool, &g);
+    int rc = admit(pool, &g);
 
     if (rc != 0) {
         return rc;
@@ -246,9 +195,6 @@ static bool find(struct fl_gpu_pool *p, uint64_t address, struct fl_gpu_block *o
     }
     out->base = c->address;
     out->base_bytes = c->len;
-    if (p->plan != NULL && fl_planned_owns(p, address)) {
-        return fl_planned_find(p, address, out);
-    }
     if ((b = find_in(c, address)) == NULL) {
         return false;
     }
@@ -310,11 +256,7 @@ int fl_gpu_pool_reset_peaks(struct fl_gpu_pool *pool)
     fl_lock_acquire(&pool->lock);
     struct fl_gpu_pool_stats *s = &pool->s;
     s->occupied_peak_bytes = s->occupied_bytes;
-    if (pool->plan != NULL) {
-        atomic_store_explicit(&pool->plan->peak, 0, memory_order_relaxed);
-        s->occupied_peak_bytes += fl_min(fl_planned_live_bytes(pool->plan), pool->kept);
-    }
-    s->held_peak_bytes = s->occupied_bytes + s->free_bytes + pool->kept;
+    s->held_peak_bytes = s->occupied_bytes + s->free_bytes;
     fl_lock_release(&pool->lock);
     return 0;
 }

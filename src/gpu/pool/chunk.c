@@ -31,23 +31,16 @@ static int ask_pinned(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
     return rc;
 }
 
-static int ask(struct fl_gpu_pool *p, const struct fl_pool_stream *s, struct fl_pool_chunk *c)
+static int ask(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
-    const char *name = "cuMemAlloc";
     fl_CUdeviceptr address = 0;
-    fl_CUresult code;
 
     if (p->is_pinned) {
         return ask_pinned(p, c);
     }
-    if (p->async != NULL) {
-        name = "cuMemAllocFromPoolAsync";
-        code = fl_cuda.cuMemAllocFromPoolAsync(&address, c->len, p->async, s->handle);
-    } else {
-        code = fl_cuda.cuMemAlloc(&address, c->len);
-    }
+    int rc = fl_pool_status(p, fl_cuda.cuMemAlloc(&address, c->len), "cuMemAlloc", c->len);
     c->address = address;
-    return fl_pool_status(p, code, name, c->len);
+    return rc;
 }
 
 /* What is refused is the caller's still, and may be given again. */
@@ -66,21 +59,10 @@ static int tell_pinned(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
     return rc;
 }
 
-static int tell(struct fl_gpu_pool *p, const struct fl_pool_stream *s, struct fl_pool_chunk *c)
+static int tell(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
-    const char *name = "cuMemFree";
-    fl_CUresult code;
-
-    if (p->is_pinned) {
-        return tell_pinned(p, c);
-    }
-    if (p->async != NULL) {
-        name = "cuMemFreeAsync";
-        code = fl_cuda.cuMemFreeAsync(c->address, s != NULL ? fl_stream_handle(s) : NULL);
-    } else {
-        code = fl_cuda.cuMemFree(c->address);
-    }
-    return fl_pool_status(p, code, name, c->len);
+    return p->is_pinned ? tell_pinned(p, c)
+                        : fl_pool_status(p, fl_cuda.cuMemFree(c->address), "cuMemFree", c->len);
 }
 
 static void remember(struct fl_gpu_pool *p, int rc)
@@ -93,34 +75,27 @@ static void remember(struct fl_gpu_pool *p, int rc)
 /* In the device's account, before the driver has a say; and out of it. */
 static int book(struct fl_gpu_pool *p, size_t len)
 {
-    if (p->is_pinned) {
-        return 0;
-    }
-    return p->async != NULL ? fl_async_book(p) : fl_gpu_account_take(p->gpu, len);
+    return p->is_pinned ? 0 : fl_gpu_account_take(p->gpu, len);
 }
 
 static void unbook(struct fl_gpu_pool *p, size_t len)
 {
-    if (!p->is_pinned && p->async == NULL) {
+    if (!p->is_pinned) {
         fl_gpu_account_give(p->gpu, len);
     }
 }
 
-int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
-                         struct fl_pool_chunk *c)
+static int from_driver(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
     int rc = book(p, c->len);
     if (rc != 0) {
         return rc;
     }
     uint64_t start = fl_sys.now_ns();
-    rc = ask(p, s, c);
+    rc = ask(p, c);
     uint64_t end = fl_sys.now_ns();
 
-    if (p->async != NULL && fl_async_rebook(p) != 0 && rc == 0) { /* it grew by more than asked */
-        (void)fl_cuda.cuMemFreeAsync(c->address, s->handle);
-        rc = -ENOMEM;
-    } else if (rc != 0) {
+    if (rc != 0) {
         unbook(p, c->len);
     }
     remember(p, rc);
@@ -132,11 +107,10 @@ int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
     return rc;
 }
 
-int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
-                       struct fl_pool_chunk *c)
+static int to_driver(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
     uint64_t start = fl_sys.now_ns();
-    int rc = tell(p, s, c);
+    int rc = tell(p, c);
     uint64_t end = fl_sys.now_ns();
 
     if (rc == 0) {
@@ -146,7 +120,7 @@ int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
     fl_gpu_note_call(FL_TIMELINE_GPU_GIVE, start, c->len);
     fl_lock_acquire(&p->lock);
     p->s.driver_frees += rc == 0;
-    p->s.implicit_syncs += p->async == NULL;
+    p->s.implicit_syncs++;
     p->s.driver_ns += end - start;
     fl_lock_release(&p->lock);
     return rc;
@@ -154,7 +128,7 @@ int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
 
 /* ---- records ---- */
 
-void fl_chunk_link(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
+static void link_chunk(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
     c->previous = NULL;
     c->next = p->chunks;
@@ -164,7 +138,7 @@ void fl_chunk_link(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
     p->chunks = c;
 }
 
-void fl_chunk_unlink(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
+static void unlink_chunk(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
     p->idle_from = p->idle_from == c ? c->next : p->idle_from;
     *(c->previous != NULL ? &c->previous->next : &p->chunks) = c->next;
@@ -173,9 +147,9 @@ void fl_chunk_unlink(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
     }
 }
 
-void fl_chunk_held(struct fl_gpu_pool *p)
+static void note_held(struct fl_gpu_pool *p)
 {
-    uint64_t held = p->s.occupied_bytes + p->s.free_bytes + p->kept;
+    uint64_t held = p->s.occupied_bytes + p->s.free_bytes;
 
     if (held > p->s.held_peak_bytes) {
         p->s.held_peak_bytes = held;
@@ -187,7 +161,7 @@ static void forget(struct fl_gpu_pool *p, struct fl_pool_block *b)
     struct fl_pool_chunk *c = b->chunk;
 
     fl_block_assign(b, NULL, 0);
-    fl_chunk_unlink(p, c);
+    unlink_chunk(p, c);
     p->s.free_bytes -= c->len;
     fl_record_put(p, b);
     free(c);
@@ -199,7 +173,7 @@ static void forget(struct fl_gpu_pool *p, struct fl_pool_block *b)
 static int prepare(struct fl_gpu_pool *p, size_t len, size_t room, size_t *want,
                    struct fl_pool_chunk **c, struct fl_pool_block **b)
 {
-    size_t held = p->s.occupied_bytes + p->s.free_bytes + p->kept + p->coming;
+    size_t held = p->s.occupied_bytes + p->s.free_bytes + p->coming;
     size_t most = p->o.limit != 0 ? p->o.limit : SIZE_MAX;
 
     if (held > most || len > most - held) {
@@ -227,13 +201,13 @@ static struct fl_pool_block *admit(struct fl_gpu_pool *p, struct fl_pool_stream 
     b->chunk = c;
     b->state = FL_BLOCK_TRANSIT;
     c->first = b;
-    fl_chunk_link(p, c);
+    link_chunk(p, c);
     fl_table_insert(p, b);
     if (!c->is_direct) {
         atomic_store_explicit(&p->has_grown, true, memory_order_relaxed);
     }
     p->s.free_bytes += c->len;
-    fl_chunk_held(p);
+    note_held(p);
     if (!p->is_pinned) {
         fl_block_assign(b, s, 0); /* the rest is this stream's, and needs no wait */
     }
@@ -263,7 +237,7 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
     c->len = want;
     c->is_direct = direct;
     c->is_slab = fl_set_is_small(p, len);
-    rc = fl_chunk_from_driver(p, s, c);
+    rc = from_driver(p, c);
     fl_lock_acquire(&p->lock);
     p->coming -= want;
     if (rc == 0) {
@@ -281,16 +255,13 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
 
 /* ---- back ---- */
 
-int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
+int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
     /* Before: the driver may give another thread the address at once. */
     fl_lock_acquire(&p->lock);
     fl_table_remove(p, b);
     fl_lock_release(&p->lock);
-    int rc = fl_chunk_to_driver(p, s, b->chunk);
-    if (rc == 0 && p->async != NULL && s != NULL) {
-        fl_async_freed(p, s);
-    }
+    int rc = to_driver(p, b->chunk);
     fl_lock_acquire(&p->lock);
     if (rc == 0) {
         forget(p, b);
@@ -310,8 +281,7 @@ static struct fl_pool_block *take_idle(struct fl_gpu_pool *p, size_t keep)
         struct fl_pool_block *b = c->first;
         p->idle_from = c->next;
         /* Nothing waits for copies from what is unregistered; cuMemFree waits for kernels. */
-        if (!c->is_kept && b->len == c->len && b->state == FL_BLOCK_FREE &&
-            (!p->is_pinned || b->stream == NULL)) {
+        if (b->len == c->len && b->state == FL_BLOCK_FREE && (!p->is_pinned || b->stream == NULL)) {
             fl_block_withdraw(p, b);
             return b;
         }
@@ -319,7 +289,8 @@ static struct fl_pool_block *take_idle(struct fl_gpu_pool *p, size_t keep)
     return NULL;
 }
 
-void fl_chunks_put_together(struct fl_gpu_pool *p)
+/* All that is safe becomes one where it touches. Lock: held. */
+static void put_together(struct fl_gpu_pool *p)
 {
     fl_collect_pending(p);
     for (struct fl_pool_stream *s = p->streams; s != NULL; s = s->next) {
@@ -343,12 +314,12 @@ int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
     if (p->s.free_bytes > keep) {
         rc = fl_stream_drain(p);
     }
-    fl_chunks_put_together(p);
+    put_together(p);
     p->idle_from = p->chunks;
     while (rc == 0 && (b = take_idle(p, keep)) != NULL) {
         size_t len = b->len;
         fl_lock_release(&p->lock);
-        rc = fl_chunk_return(p, NULL, b);
+        rc = fl_chunk_return(p, b);
         fl_lock_acquire(&p->lock);
         if (rc != 0) {
             fl_block_put(p, b);
@@ -356,11 +327,6 @@ int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
             *out_released += len;
         }
     }
-    fl_lock_release(&p->lock);
-    if (rc == 0 && p->async != NULL) {
-        rc = fl_async_trim(p, keep, out_released);
-    }
-    fl_lock_acquire(&p->lock);
     p->s.trims += *out_released != 0;
     fl_lock_release(&p->lock);
     return rc;

@@ -1,20 +1,9 @@
 /* Pools begin, end, and say what they hold. */
-#include "gpu/plan/plan.h"
 #include "gpu/pool/pool.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct fl_gpu_pool_stats stats_of(const struct fl_gpu_pool *p)
-{
-    struct fl_gpu_pool_stats s = p->s;
-
-    if (p->plan != NULL) {
-        fl_planned_add_stats(p, &s);
-    }
-    return s;
-}
 
 static bool add_stats(void *owner, bool soon, struct fl_stats_gpu *to)
 {
@@ -25,7 +14,7 @@ static bool add_stats(void *owner, bool soon, struct fl_stats_gpu *to)
     } else if (!fl_lock_acquire_soon(&p->lock)) {
         return false;
     }
-    struct fl_gpu_pool_stats s = stats_of(p);
+    struct fl_gpu_pool_stats s = p->s;
     fl_lock_release(&p->lock);
     if (p->is_pinned) {
         to->pinned_pools++;
@@ -38,7 +27,6 @@ static bool add_stats(void *owner, bool soon, struct fl_stats_gpu *to)
     to->requested_bytes += s.requested_bytes;
     to->allocs += s.allocs;
     to->hits += s.hits;
-    to->planned_hits += s.planned_hits;
     to->driver_allocs += s.driver_allocs;
     to->driver_ns += s.driver_ns;
     to->implicit_syncs += s.implicit_syncs;
@@ -64,17 +52,6 @@ static int start(struct fl_gpu_pool *p)
         return rc;
     }
     rc = fl_strategy_start(p);
-    if (rc == 0 && p->o.strategy == FL_GPU_DRIVER) {
-        rc = fl_async_start(p);
-    }
-    if (rc == 0 && p->o.strategy == FL_GPU_PLANNED) {
-        p->plan = calloc(1, sizeof *p->plan);
-        if (p->plan == NULL) {
-            rc = fl_gpu_fail(-ENOMEM, "no memory for a plan");
-        } else {
-            p->plan->is_joint = p->o.all_threads;
-        }
-    }
     fl_pool_leave(p, &g);
     return rc;
 }
@@ -146,10 +123,6 @@ static int empty(struct fl_gpu_pool *p)
         rc = fl_stream_sync_all(p); /* of some no event says how far they are */
     }
     fl_lock_release(&p->lock);
-    if (rc == 0 && p->plan != NULL) {
-        fl_planned_release_held(p);
-        rc = fl_planned_remove(p);
-    }
     rc = rc == 0 ? fl_chunk_trim(p, 0, &released) : rc;
     if (rc == 0 && p->chunks != NULL) { /* parts of one are several streams' */
         fl_lock_acquire(&p->lock);
@@ -170,8 +143,6 @@ static void dismantle(struct fl_gpu_pool *p)
         next = c->next;
         free(c);
     }
-    fl_planned_free(p);
-    fl_async_stop(p);
     fl_streams_free(p);
     fl_records_free(p);
 }
@@ -193,7 +164,7 @@ int fl_gpu_pool_destroy(struct fl_gpu_pool *pool)
         fl_lock_acquire(&pool->lock);
         bool used = pool->s.occupied_bytes != 0;
         fl_lock_release(&pool->lock);
-        if (used || (pool->plan != NULL && fl_planned_live(pool->plan) != 0)) {
+        if (used) {
             rc = fl_gpu_fail(-EBUSY, "something of the pool is allocated");
         } else {
             rc = empty(pool);
@@ -226,7 +197,7 @@ int fl_gpu_pool_stats(struct fl_gpu_pool *pool, struct fl_gpu_pool_stats *out)
         return fl_gpu_fail(-EINVAL, "fl_gpu_pool_stats: size is not set");
     }
     fl_lock_acquire(&pool->lock);
-    struct fl_gpu_pool_stats s = stats_of(pool);
+    struct fl_gpu_pool_stats s = pool->s;
     fl_lock_release(&pool->lock);
     s.size = size;
     memcpy(out, &s, size);

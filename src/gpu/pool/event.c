@@ -126,17 +126,6 @@ int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s)
     return rc;
 }
 
-int fl_stream_ask(struct fl_gpu_pool *p, struct fl_pool_stream *s)
-{
-    int rc = 0;
-
-    if (s->covered < s->stamped) {
-        rc = s->lasts && !s->is_gone ? fl_stream_cover(p, s) : -EPERM;
-    }
-    fl_stream_poll(p, s);
-    return rc;
-}
-
 void fl_stream_release(struct fl_gpu_pool *p, struct fl_pool_stream *t)
 {
     struct fl_pool_block *b;
@@ -153,7 +142,8 @@ void fl_stream_release(struct fl_gpu_pool *p, struct fl_pool_stream *t)
     }
 }
 
-void fl_stream_poll(struct fl_gpu_pool *p, struct fl_pool_stream *s)
+/* How far is it? What is safe is put where all find it. */
+static void look_at_events(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
     fl_CUresult code = FL_CUDA_SUCCESS;
 
@@ -174,6 +164,17 @@ void fl_stream_poll(struct fl_gpu_pool *p, struct fl_pool_stream *s)
         }
     }
     fl_stream_release(p, s);
+}
+
+int fl_stream_ask(struct fl_gpu_pool *p, struct fl_pool_stream *s)
+{
+    int rc = 0;
+
+    if (s->covered < s->stamped) {
+        rc = s->lasts && !s->is_gone ? fl_stream_cover(p, s) : -EPERM;
+    }
+    look_at_events(p, s);
+    return rc;
 }
 
 /* Frees of `t` up to `upto` become frees of `s`, now: in order after them. */
@@ -237,7 +238,7 @@ int fl_stream_drain(struct fl_gpu_pool *p)
     int first = 0;
 
     for (struct fl_pool_stream *s = p->streams; s != NULL && !fl_pool_is_shut(p); s = s->next) {
-        if (s->safe >= s->stamped || (p->async == NULL && s->blocks + s->awaited == 0)) {
+        if (s->safe >= s->stamped || s->blocks + s->awaited == 0) {
             continue;
         }
         if (s->covered < s->stamped && s->lasts && !s->is_gone) {

@@ -232,8 +232,7 @@ int fl_fallback_alloc(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t le
     if (rc != 0) {
         return rc;
     }
-    /* The driver's own pool may be used in a graph. */
-    rc = p->async == NULL && fl_stream_is_capturing(p, s) ? captured(&c) : search(&c);
+    rc = fl_stream_is_capturing(p, s) ? captured(&c) : search(&c);
     if (rc == -EINPROGRESS) {
         fl_lock_acquire(&p->lock);
         p->s.capture_refusals++;

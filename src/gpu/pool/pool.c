@@ -1,6 +1,5 @@
 /* The pools' public calls. What is usual is here: the lock, a set, a block. */
 #include "gpu/pool/pool.h"
-#include "gpu/plan/plan.h"
 
 #include <errno.h>
 
@@ -23,7 +22,6 @@ static struct fl_pool_block *hit(struct fl_gpu_pool *p, struct fl_pool_stream *s
         fl_block_used(p, b, requested);
         p->s.hits++;
         p->s.served_pool_bytes += len;
-        fl_learn_alloc(p, b, s);
     }
     return b;
 }
@@ -56,7 +54,6 @@ static FL_APART int alloc_slowly(struct fl_gpu_pool *p, size_t size, size_t len,
         *out = b->address;
         fl_lock_acquire(&p->lock);
         b->in_graph = captures;
-        fl_learn_alloc(p, b, s);
         fl_lock_release(&p->lock);
     }
     return rc;
@@ -79,9 +76,6 @@ int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint6
     } else if (FL_UNLIKELY(stream == FL_GPU_HOST)) {
         return fl_gpu_fail(-EINVAL, "memory of a device is a stream's, not FL_GPU_HOST's");
     }
-    if (pool->plan != NULL && fl_planned_take(pool, size, stream, out)) {
-        return 0;
-    }
     const struct fl_stream_name name = fl_stream_named(pool, stream);
     size_t len = pool->strategy->round(pool, size);
     if (len <= pool->max_direct) {
@@ -100,8 +94,9 @@ int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint6
 
 /* ---- free ---- */
 
-uint64_t fl_pool_stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
-                             struct fl_pool_use *uses)
+/* The stamps of a block that is about to end: of the other streams that use it, and of `s`. */
+static uint64_t stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
+                            struct fl_pool_use *uses)
 {
     for (struct fl_pool_use *u = uses; u != NULL; u = u->next) {
         u->stamp = fl_stream_stamp(p, u->stream);
@@ -109,8 +104,11 @@ uint64_t fl_pool_stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
     return fl_stream_stamp(p, s);
 }
 
-int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
-                        const struct fl_pool_use *uses, bool live)
+/* After that events for it, in transit: on `s`, if it is there (`live`) and does not last, and on
+ * the other streams. 0; -EINPROGRESS: one is captured; else a refusal. Lock: held, given up for the
+ * driver. */
+static int cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
+                       const struct fl_pool_use *uses, bool live)
 {
     int told = 0, rc;
 
@@ -128,21 +126,16 @@ int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
  * another thread. Lock: held, given up for the driver. */
 static int wait_for_users(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
 {
-    if (!p->is_pinned && p->async == NULL) {
+    if (!p->is_pinned) {
         return 0; /* cuMemFree waits by itself */
     }
-    if (s == NULL) {
-        return fl_stream_sync_all(p);
-    }
-    /* Of a stream that has gone the driver hears nothing: it is the caller that waits. */
     bool has_gone = s->is_gone && s != &p->host;
-    struct fl_pool_stream *waiter = has_gone ? NULL : s;
-    uint64_t stamp = fl_pool_stamp_users(p, s, b->use);
-    int rc = fl_pool_cover_users(p, s, b->use, p->is_pinned);
+    uint64_t stamp = stamp_users(p, s, b->use);
+    int rc = cover_users(p, s, b->use, true);
     for (struct fl_pool_use *u = b->use; u != NULL && rc == 0; u = u->next) {
-        rc = fl_stream_wait(p, waiter, u->stream, u->stamp);
+        rc = fl_stream_wait(p, NULL, u->stream, u->stamp);
     }
-    rc = rc == 0 && (p->is_pinned || has_gone) ? fl_stream_wait(p, waiter, s, stamp) : rc;
+    rc = rc == 0 ? fl_stream_wait(p, NULL, s, stamp) : rc;
     rc = rc == -EPERM && has_gone ? fl_stream_sync_all(p) : rc;
     return rc == -EPERM || rc == -EAGAIN ? -EBUSY : rc;
 }
@@ -157,9 +150,8 @@ static int return_used(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct f
         return rc;
     }
     fl_block_unused(p, b);
-    s = s != NULL && !s->is_gone ? s : NULL;
     fl_lock_release(&p->lock);
-    rc = fl_chunk_return(p, s, b);
+    rc = fl_chunk_return(p, b);
     fl_lock_acquire(&p->lock);
     if (rc != 0) {
         fl_block_used(p, b, requested);
@@ -171,7 +163,9 @@ static int return_used(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct f
     return rc;
 }
 
-int fl_pool_give_back(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
+/* A block in transit, a chunk of its own, goes back to the driver; with anything but 0 it is in use
+ * again. `s` freed it. Lock: not held. */
+static int give_back(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
 {
     struct fl_gpu_guard g;
     int rc = fl_pool_enter(p, &g);
@@ -196,7 +190,6 @@ int fl_pool_give_back(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl
 static FL_INLINE void end_block(struct fl_gpu_pool *p, struct fl_pool_stream *s,
                                 struct fl_pool_block *b, uint64_t stamp, bool captured)
 {
-    fl_learn_free(p, b, s);
     fl_block_unused(p, b);
     b->state = FL_BLOCK_TRANSIT;
     fl_block_assign(b, s, stamp);
@@ -236,9 +229,9 @@ static void end_with_events(struct fl_gpu_pool *p, struct fl_pool_stream *s,
                             struct fl_pool_block *b, bool live, bool captured)
 {
     fl_lock_acquire(&p->lock);
-    uint64_t stamp = fl_pool_stamp_users(p, s, b->use);
+    uint64_t stamp = stamp_users(p, s, b->use);
     /* Of a captured stream no event can be had: that is known, or found out here. */
-    int rc = fl_pool_cover_users(p, s, b->use, live && !captured);
+    int rc = cover_users(p, s, b->use, live && !captured);
     end_block(p, s, b, stamp, captured || rc == -EINPROGRESS);
     fl_lock_release(&p->lock);
 }
@@ -273,8 +266,7 @@ static FL_APART int free_slowly(struct fl_gpu_pool *p, struct fl_pool_block *b,
     if (rc == 0 && direct && !captured) { /* of others events will tell, if it stays here */
         captured = is_used_in_capture(p, b);
     }
-    /* The driver's own pool may be used in a graph, but for what waits for streams outside it. */
-    bool kept = p->async != NULL ? captured && b->use != NULL : captured || b->in_graph;
+    bool kept = captured || b->in_graph;
     bool back = rc == 0 && direct && !kept;
     if (rc == 0 && !back) {
         end_with_events(p, s, b, live, kept);
@@ -287,7 +279,7 @@ static FL_APART int free_slowly(struct fl_gpu_pool *p, struct fl_pool_block *b,
         fl_pool_leave(p, &g);
     }
     if (back) {
-        return fl_pool_give_back(p, s, b);
+        return give_back(p, s, b);
     }
     return rc;
 }
@@ -298,9 +290,6 @@ int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool liv
         return fl_pool_refuse(p);
     }
     const struct fl_stream_name name = fl_stream_named(p, stream);
-    if (p->plan != NULL && fl_planned_owns(p, address)) {
-        return fl_planned_give(p, address, name, live);
-    }
     fl_lock_acquire(&p->lock);
     struct fl_pool_block *b = fl_pool_find_used(p, address);
     struct fl_pool_stream *s = fl_stream_lasting(p, name);

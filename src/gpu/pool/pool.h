@@ -10,7 +10,6 @@
  * chunk.c     what is taken from the driver and given back
  * collect.c   frees that pile up, blocks that wait for streams
  * strategy.c  the strategies: how sizes are rounded, how the pool grows
- * async.c     the driver's own pool
  *
  * Stamps. A pool has a number that grows with each event recorded: what is freed bears it as its
  * stamp. An event covers every stamp of its stream up to the number that it ended; when it has come
@@ -58,7 +57,6 @@ struct fl_pool_block {
     enum fl_block_state state;
     bool waits_own;                /* pending: for its own stream too */
     size_t requested;              /* used: before rounding */
-    uint32_t life;                 /* used: of the step that is learned, from 1; 0: none */
     bool in_graph;                 /* used: taken while its stream was captured */
     struct fl_pool_stream *stream; /* freed: on which; NULL: safe for all */
     uint64_t stamp;
@@ -78,7 +76,6 @@ struct fl_pool_chunk {
     struct fl_pool_block *first;
     bool is_direct;          /* goes back when it is freed */
     bool is_slab;            /* of small blocks, which have sets of their own */
-    bool is_kept;            /* a plan's: goes when the plan does */
     struct fl_pinned pinned; /* range.len 0: the driver's own allocation */
 };
 
@@ -144,8 +141,6 @@ struct fl_pool_strategy {
     bool is_direct; /* nothing is kept */
 };
 
-struct fl_pool_plan;
-
 struct fl_gpu_pool {
     struct fl_lock lock;
     bool is_pinned;
@@ -174,18 +169,11 @@ struct fl_gpu_pool {
     struct fl_pool_event *events; /* spare */
     struct fl_pool_list pending, garbage;
     size_t garbage_bytes, gc_at;
-    size_t coming; /* bytes asked of the driver, not there yet */
-    size_t kept;   /* bytes of a plan's arena */
-    bool is_learning;
-    _Atomic uint32_t
-        stream_generation;     /* streams that were left. Relaxed; changed under the lock */
+    size_t coming;             /* bytes asked of the driver, not there yet */
     _Atomic uint64_t occupied; /* as s.occupied_bytes, without the lock. Relaxed */
     unsigned driver_calls;
     size_t max_direct; /* what is larger has a chunk of its own, and is never pooled */
-    fl_CUmemoryPool async;
-    size_t booked;              /* then: what the device's account has of it */
-    struct fl_gpu_pool_stats s; /* occupied and free are of the chunks but for a plan's */
-    struct fl_pool_plan *plan;  /* FL_GPU_PLANNED */
+    struct fl_gpu_pool_stats s;
     struct fl_gpu_track track;
 };
 
@@ -287,10 +275,8 @@ bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *
  * current. An event on `s`, which is there, that covers all stamps so far. 0; -EINPROGRESS: it is
  * captured; -ENOMEM; -ESHUTDOWN; -EIO. */
 int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s);
-/* How far is it? What is safe is put where all find it. */
-void fl_stream_poll(struct fl_gpu_pool *p, struct fl_pool_stream *s);
-/* That; where it lasts an event is recorded first, if one is missing. -EPERM: it is, and cannot
- * be. */
+/* How far is it? What is safe is put where all find it. Where it lasts an event is recorded first,
+ * if one is missing. -EPERM: it is, and cannot be. */
 int fl_stream_ask(struct fl_gpu_pool *p, struct fl_pool_stream *s);
 /* `s` waits for what `t` freed up to `stamp`, and what `t` has freed becomes `s`'s. Pinned, or `s`
  * is NULL: the caller waits. 0 or as fl_stream_ask. */
@@ -317,46 +303,20 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
                   bool exact, struct fl_pool_block **out);
 /* Idle chunks go back until `keep` bytes are free. Likewise. 0 or the driver's first refusal. */
 int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released);
-/* All that is safe becomes one where it touches. Lock: held. */
-void fl_chunks_put_together(struct fl_gpu_pool *p);
-/* A block in transit that is its chunk: back to the driver, `s` having freed it. Lock: not held.
- * With what is not 0 it is in transit still. */
-int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b);
-/* c->len bytes as the target has them; with the driver's pool in order on `s`. Both timed and
- * counted; with a refusal `c` is as it was.
- * Lock: not held. */
-int fl_chunk_from_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
-                         struct fl_pool_chunk *c);
-int fl_chunk_to_driver(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
-                       struct fl_pool_chunk *c);
-void fl_chunk_link(struct fl_gpu_pool *p, struct fl_pool_chunk *c);
-void fl_chunk_unlink(struct fl_gpu_pool *p, struct fl_pool_chunk *c);
-/* Adds what has come from the driver to what is held. Lock: held. */
-void fl_chunk_held(struct fl_gpu_pool *p);
+/* A block in transit that is its chunk: back to the driver. Lock: not held. With what is not 0 it
+ * is in transit still. */
+int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_block *b);
 
 /* ---- pool.c, calls.c ---- */
 
 int fl_pool_not_here(void);
 /* Why nothing is to be done: 0, -EINVAL, -ECHILD, -ESHUTDOWN. */
 int fl_pool_refuse(const struct fl_gpu_pool *p);
-/* That, then fl_pool_enter: how a user's call that talks to the driver begins. */
-int fl_pool_admit(struct fl_gpu_pool *p, struct fl_gpu_guard *g);
 /* Lock: held. NULL: there is no such block in use. */
 struct fl_pool_block *fl_pool_find_used(const struct fl_gpu_pool *p, uint64_t address);
 /* As fl_gpu_pool_free; not `live`: `stream` was the one that the block was taken on, and may have
  * been destroyed since. */
 int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool live);
-/* Events for a block that is about to end, in transit: on `s`, if it is there (`live`) and does not
- * last, and on the other streams that use it. 0; -EINPROGRESS: one is captured; else a refusal.
- * Lock: held, given up for the driver. */
-int fl_pool_cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
-                        const struct fl_pool_use *uses, bool live);
-/* Before that: their stamps, and that of `s`. */
-uint64_t fl_pool_stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
-                             struct fl_pool_use *uses);
-/* A block in transit, a chunk of its own, goes back to the driver; with anything but 0 it is in use
- * again. `s` freed it; NULL: all is to be waited for. Lock: not held. */
-int fl_pool_give_back(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b);
 
 /* ---- out_of_memory.c ---- */
 
@@ -394,7 +354,7 @@ void fl_collect_release_held(struct fl_gpu_pool *p);
 void fl_collect_pending(struct fl_gpu_pool *p);
 void fl_use_drop(struct fl_pool_block *b);
 
-/* ---- strategy.c, async.c ---- */
+/* ---- strategy.c ---- */
 
 /* NULL: no such strategy. */
 const struct fl_pool_strategy *fl_strategy_get(enum fl_gpu_strategy strategy);
@@ -402,15 +362,5 @@ const struct fl_pool_strategy *fl_strategy_get(enum fl_gpu_strategy strategy);
 int fl_strategy_check(struct fl_gpu_pool_options *o);
 /* Asks the driver what the strategy must know. Context current. */
 int fl_strategy_start(struct fl_gpu_pool *p);
-int fl_async_start(struct fl_gpu_pool *p);
-void fl_async_stop(struct fl_gpu_pool *p);
-/* Before the driver's pool is asked for what is coming: as if it had nothing idle that fits. After
- * that: what the driver holds. -ENOMEM: the limit. Lock: not held, in all of these. */
-int fl_async_book(struct fl_gpu_pool *p);
-int fl_async_rebook(struct fl_gpu_pool *p);
-/* `s` has freed something to it: what a trim waits for. Context current, `s` is there. */
-void fl_async_freed(struct fl_gpu_pool *p, struct fl_pool_stream *s);
-/* As fl_chunk_trim. */
-int fl_async_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released);
 
 #endif

@@ -180,20 +180,11 @@ static const struct fl_pool_strategy strategy[] = {
                             .growth = grow_by_chunk,
                             .is_tail = true,
                             .has_slabs = true},
-    [FL_GPU_PLANNED] = {.name = "planned",
-                        .round = round_unit,
-                        .growth = grow_by_chunk,
-                        .is_tail = true,
-                        .has_slabs = true},
-    [FL_GPU_DRIVER] = {.name = "driver",
-                       .round = round_not,
-                       .growth = grow_exactly,
-                       .is_direct = true},
 };
 
 const struct fl_pool_strategy *fl_strategy_get(enum fl_gpu_strategy which)
 {
-    return which > FL_GPU_AUTO && which <= FL_GPU_DRIVER ? &strategy[which] : NULL;
+    return which > FL_GPU_AUTO && which <= FL_GPU_AUTO_GROWTH ? &strategy[which] : NULL;
 }
 
 int fl_strategy_check(struct fl_gpu_pool_options *o)
@@ -221,9 +212,6 @@ int fl_strategy_check(struct fl_gpu_pool_options *o)
     }
     if (o->gc_gb != o->gc_gb || o->gc_fraction != o->gc_fraction) {
         return fl_gpu_fail(-EINVAL, "what the collector is told is not a number");
-    }
-    if (o->strategy == FL_GPU_DRIVER && o->target == FL_GPU_PINNED) {
-        return fl_gpu_fail(-ENOTSUP, "the driver has no pool of pinned memory");
     }
     return 0;
 }

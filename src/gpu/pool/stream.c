@@ -149,7 +149,7 @@ static bool more_chains(struct fl_gpu_pool *p)
  * within. While others are in the driver they may have any record in their hands. */
 static struct fl_pool_stream *record(struct fl_gpu_pool *p, unsigned own)
 {
-    struct fl_pool_stream *s = p->driver_calls <= own && p->plan == NULL ? p->streams : NULL;
+    struct fl_pool_stream *s = p->driver_calls <= own ? p->streams : NULL;
 
     while (s != NULL && !(s->is_gone && s != p->limbo && s->blocks + s->uses + s->awaited == 0)) {
         s = s->next;
@@ -178,7 +178,6 @@ void fl_stream_leave(struct fl_gpu_pool *p, struct fl_pool_stream *s)
     *at = s->alike;
     p->known--;
     s->is_gone = true;
-    atomic_fetch_add_explicit(&p->stream_generation, 1, memory_order_relaxed);
 }
 
 static void lose(struct fl_gpu_pool *p, struct fl_pool_stream *s)

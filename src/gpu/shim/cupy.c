@@ -11,9 +11,6 @@
 static void choose(struct fl_gpu_pool_options *o)
 {
     o->gc_fast = false; /* not to the freeing stream at once: CuPy names none */
-    if (o->strategy == FL_GPU_PLANNED) {
-        o->strategy = FL_GPU_AUTO_GROWTH; /* a plan counts on the order of streams */
-    }
 }
 
 static struct fl_shim shim = {.mutex = PTHREAD_MUTEX_INITIALIZER, .choose = choose};

@@ -43,7 +43,6 @@ static struct fl_gpu_pool *made_now(struct fl_shim *shim, int device)
     if (p == NULL && fresh != NULL) {
         p = fresh;
         p->is_blind = shim->is_blind;
-        atomic_fetch_add_explicit(&shim->made, 1, memory_order_relaxed);
         /* release: pairs with the acquire in fl_shim_pool */
         atomic_store_explicit(&shim->pool[device], p, memory_order_release);
     }

@@ -15,8 +15,7 @@ struct fl_shim {
     pthread_mutex_t mutex;
     unsigned making; /* threads that make a pool now. Lock: the mutex */
     void (*choose)(struct fl_gpu_pool_options *o); /* changes the environment's options */
-    _Atomic unsigned made; /* how many there are. Relaxed: a reader that needs one asks for it */
-    bool is_blind;         /* as in struct fl_gpu_pool */
+    bool is_blind;                                 /* as in struct fl_gpu_pool */
 };
 
 /* The device's pool. NULL: there is none, or it cannot be made, and fl_gpu_error says why. */

@@ -2,8 +2,7 @@
  * in torch_graph.c.
  *
  * PyTorch frees on the stream that it allocated on, which may have been destroyed since: nothing is
- * asked of that then, and what it freed is its own until it is seen again. Its backward passes run
- * in threads of their own, so that all threads' requests are the step's.
+ * asked of that then, and what it freed is its own until it is seen again.
  * Sources: PyTorch's notes, "CUDA semantics", "Using custom memory allocators for CUDA", and
  * torch/csrc/cuda/CUDAPluggableAllocator.cpp; RMM's CallbackMemoryResource. */
 #include "gpu/shim/shim.h"
@@ -18,7 +17,6 @@ static void choose(struct fl_gpu_pool_options *o)
     int strategy = atomic_load_explicit(&chosen, memory_order_relaxed);
 
     o->strategy = strategy != FL_GPU_AUTO ? (enum fl_gpu_strategy)strategy : o->strategy;
-    o->all_threads = true;
 }
 
 static struct fl_shim shim = {
@@ -46,7 +44,7 @@ int fl_gpu_torch_use(enum fl_gpu_strategy strategy)
 {
     int rc;
 
-    if (strategy < FL_GPU_AUTO || strategy > FL_GPU_DRIVER) {
+    if (strategy < FL_GPU_AUTO || strategy > FL_GPU_AUTO_GROWTH) {
         return fl_gpu_fail(-EINVAL, "fl_gpu_torch_use: no such strategy");
     }
     if (fl_gpu_is_forked()) {
@@ -62,19 +60,6 @@ int fl_gpu_torch_use(enum fl_gpu_strategy strategy)
     }
     (void)pthread_mutex_unlock(&shim.mutex);
     return rc == 0 ? 0 : fl_gpu_fail(rc, "a pool of PyTorch's has been made already");
-}
-
-void fl_gpu_step(void)
-{
-    if (atomic_load_explicit(&shim.made, memory_order_relaxed) == 0 || fl_gpu_is_forked()) {
-        return;
-    }
-    for (int i = 0; i < FL_GPU_DEVICES; i++) {
-        struct fl_gpu_pool *p = fl_shim_pool(&shim, i, false);
-        if (p != NULL && p->plan != NULL) {
-            (void)fl_gpu_pool_step(p); /* what it cannot is served without a plan */
-        }
-    }
 }
 
 struct fl_gpu_pool *fl_gpu_torch_pool(int device)

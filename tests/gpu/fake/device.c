@@ -134,12 +134,6 @@ fl_CUresult fake_cuDeviceGetAttribute(int *value, int attribute, fl_CUdevice dev
         return fake_leave(FL_CUDA_ERROR_INVALID_DEVICE);
     }
     switch (attribute) {
-    case FL_CU_DEVICE_ATTRIBUTE_VMM_SUPPORTED:
-        *value = 1;
-        break;
-    case FL_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
-        *value = (int)fake_setting[FAKE_CUDA_POOLS];
-        break;
     case FL_CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
         *value = (int)fake_setting[FAKE_CUDA_NODE];
         break;

@@ -15,7 +15,6 @@ static const uint64_t defaults[FAKE_CUDA_SETTINGS] = {
     [FAKE_CUDA_CAPACITY] = (uint64_t)1 << 30,
     [FAKE_CUDA_DEVICES] = 2,
     [FAKE_CUDA_VERSION] = 13000,
-    [FAKE_CUDA_POOLS] = 1,
     [FAKE_CUDA_REGISTER_MAX] = UINT64_MAX,
 };
 
@@ -312,8 +311,6 @@ void fake_reset(bool keep_contexts)
     fake_schedule(FAKE_CUDA_EAGER, 0);
     fake_order_reset();
     fake_host_reset();
-    fake_map_reset();
-    fake_pool_reset();
     fake_memory_reset();
     fake_device_reset(keep_contexts);
     fake_unlock();

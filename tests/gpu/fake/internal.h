@@ -5,8 +5,7 @@
  *   order.c   clocks, and what nothing orders
  *   stream.c  streams, what is queued and when it runs; event.c  events; capture.c  capture
  *   copy.c    what is submitted: copies, fills, kernels
- *   memory.c  device memory; pool.c  the driver's own pools
- *   map.c     virtual memory management
+ *   memory.c  device memory
  *   host.c    pinned memory and its pages
  * One lock for everything: held from fake_enter to fake_leave. */
 #ifndef FL_TESTS_GPU_FAKE_INTERNAL_H
@@ -31,6 +30,8 @@ FL_CUDA_CALLS(X)
       (fl_CUdeviceptr address, unsigned char value, size_t count, fl_CUstream stream))             \
     X(cuMemcpyDtoDAsync, "_v2", 3020,                                                              \
       (fl_CUdeviceptr to, fl_CUdeviceptr from, size_t len, fl_CUstream stream))                    \
+    X(cuMemAllocAsync, "", 11020, (fl_CUdeviceptr * address, size_t len, fl_CUstream stream))      \
+    X(cuMemFreeAsync, "", 11020, (fl_CUdeviceptr address, fl_CUstream stream))                     \
     X(cuStreamQuery, "", 2000, (fl_CUstream stream))
 #define X(name, suffix, version, parameters)                                                       \
     FAKE_EXPORT fl_CUresult fake_##name parameters __asm__(#name suffix);
@@ -190,20 +191,12 @@ bool fake_holds(uint64_t address, size_t len, unsigned char value);
 bool fake_is_queued(uint64_t lo, size_t len);
 
 /* memory.c */
-enum fake_block_kind { FAKE_BLOCK_ALLOC, FAKE_BLOCK_POOL, FAKE_BLOCK_PHYSICAL };
 struct fake_block {
     struct fake_block *next;
     size_t lo, len; /* in the device's memory */
     int device;
-    enum fake_block_kind kind;
-    /* POOL */
-    struct fake_pool *pool;
-    bool idle; /* freed, and kept by the pool; by which stream, and how far it was */
-    struct fake_stream *freed_on;
-    uint64_t freed_seq;
-    struct fake_clock freed_clock;
 };
-struct fake_block *fake_block_take(int device, size_t len, size_t align, enum fake_block_kind kind);
+struct fake_block *fake_block_take(int device, size_t len, size_t align);
 void fake_block_give(struct fake_block *b);
 uint64_t fake_block_address(const struct fake_block *b);
 /* Where the bytes of a device address lie, and how many are there in one piece; NULL: nowhere. */
@@ -215,18 +208,7 @@ bool fake_is_allocated(uint64_t address, size_t len);
 char *fake_device_bytes(int device, size_t at);
 size_t fake_used(int device);
 void fake_memory_reset(void);
-unsigned fake_memory_live(void);            /* allocations and handles */
-struct fake_block *fake_blocks(int device); /* by address */
-
-/* pool.c */
-void fake_pool_reset(void);
-unsigned fake_pool_live(void);
-
-/* map.c */
-char *fake_map_bytes(uint64_t address, size_t *out_len);
-bool fake_map_has(uint64_t address);
-void fake_map_reset(void);
-unsigned fake_map_live(void);
+unsigned fake_memory_live(void); /* allocations */
 
 /* host.c */
 struct fake_registration {
