@@ -99,23 +99,32 @@ void fl_tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align)
 
 _Static_assert(2 * FL_ROUND + FL_SPREAD <= FL_CACHED_MOST, "caches hold 64 MiB");
 
+/* A hit is counted by so many, and then more is looked at. */
+static void after_hit(struct fl_cache *c, size_t len)
+{
+    fl_call_worker(true);
+    if (!fl_cache_look_is_due(c)) {
+        return;
+    }
+    fl_note_hits();
+    if (FL_UNLIKELY(fl_cache_has_nodes(c))) {
+        fl_cache_recall(fl_route.region, c, len);
+    }
+}
+
 static struct fl_extent *from_depot(struct fl_cache *c, size_t len, size_t align,
                                     enum fl_request_kind kind)
 {
-    bool nodes = fl_route.region->zones.placing.nodes != 0;
+    bool home = c != NULL && (!fl_cache_has_nodes(c) || fl_cache_is_home(c));
     bool plain = align <= fl_page.base; /* no cache serves the rest */
-    bool may = c != NULL && (!nodes || fl_cache_is_home(c)) && plain && kind != FL_REQUEST_CALLOC;
     struct fl_extent *e = NULL;
 
-    if (may) {
+    if (home && plain && kind != FL_REQUEST_CALLOC) {
         c->exact = (fl_plan_wants & FL_PLAN_WATCH) != 0;
         e = fl_depot_take(fl_route.region, c, len);
     }
     if (e != NULL) {
-        fl_call_worker(true);
-    }
-    if (e != NULL && FL_UNLIKELY(nodes) && fl_cache_look_is_due(c)) {
-        fl_cache_recall(fl_route.region, c, len);
+        after_hit(c, len);
     }
     return e;
 }
@@ -125,8 +134,8 @@ static struct fl_extent *take(struct fl_cache *c, size_t len, size_t align,
 {
     struct fl_extent *e = from_depot(c, len, align, kind);
 
-    fl_plan_count(1);
     if (e == NULL) {
+        fl_plan_count(1);
         e = fl_region_take(fl_route.region, c, len, fl_max(align, fl_page.base),
                            kind == FL_REQUEST_CALLOC);
         fl_plan_notice();

@@ -274,22 +274,42 @@ uint64_t loop_roll(void)
     return dice;
 }
 
+/* Blocks that are replaced at random. */
+static void *replaced[64];
+
+static void replace_one(void)
+{
+    void **p = &replaced[loop_roll() % 64];
+
+    if (*p != NULL) {
+        fl_free_ours(*p);
+    }
+    *p = fl_malloc_large(KIB(64) + loop_roll() % KIB(256));
+    assert_non_null(*p);
+}
+
+static void free_replaced(void)
+{
+    for (unsigned i = 0; i < 64; i++) {
+        if (replaced[i] != NULL) {
+            fl_free_ours(replaced[i]);
+            replaced[i] = NULL;
+        }
+    }
+}
+
 void loop_replace(unsigned requests)
 {
-    static void *block[64];
-
     for (unsigned i = 0; i < requests; i++) {
-        void **p = &block[loop_roll() % 64];
-        if (*p != NULL) {
-            fl_free_ours(*p);
-        }
-        *p = fl_malloc_large(KIB(64) + loop_roll() % KIB(256));
-        assert_non_null(*p);
+        replace_one();
     }
-    for (unsigned i = 0; i < 64; i++) {
-        if (block[i] != NULL) {
-            fl_free_ours(block[i]);
-            block[i] = NULL;
-        }
+    free_replaced();
+}
+
+void loop_until_noticed(void)
+{
+    while (fl_plan_mine == NULL) {
+        replace_one();
     }
+    free_replaced();
 }

@@ -58,6 +58,8 @@ unsigned loop_planned(const struct loop *l);
 uint64_t loop_roll(void);
 /* No loop: so many requests of any size, each in place of any other; all are freed at the end. */
 void loop_replace(unsigned requests);
+/* The same until the planner has a context for the thread: caches serve some. */
+void loop_until_noticed(void);
 
 struct fl_plan_stats plan_stats(void);
 

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { N = 30, NOTICED = 33, FIRST_WATCH = 16384, AHEAD = 512 };
+enum { N = 30, FIRST_WATCH = 16384, AHEAD = 512 };
 
 static struct loop usual;
 
@@ -44,7 +44,7 @@ static size_t written(void)
 static void without_a_step_a_thread_is_let_alone(void **state)
 {
     (void)state;
-    loop_replace(NOTICED);
+    loop_until_noticed();
     assert_non_null(fl_plan_mine);
     assert_true(fl_context_is_watched(fl_plan_mine));
     loop_replace(FIRST_WATCH - 100);
@@ -72,7 +72,8 @@ static void without_a_step_a_thread_is_let_alone(void **state)
 static void steps_that_begin_late_are_found(void **state)
 {
     (void)state;
-    loop_replace(NOTICED + FIRST_WATCH + 100);
+    loop_until_noticed();
+    loop_replace(FIRST_WATCH + 100);
     assert_false(fl_context_is_watched(fl_plan_mine));
     unsigned rest = (unsigned)fl_plan_mine->watch.rest;
     for (unsigned i = 0; i < rest / N + 20; i++) {
@@ -94,7 +95,7 @@ static void what_is_followed_is_followed_on(void **state)
     for (unsigned i = 0; i < LONG; i++) {
         size[i] = (uint16_t)(loop_roll() % 256);
     }
-    loop_replace(NOTICED);
+    loop_until_noticed();
     for (unsigned i = 0; i < FIRST_WATCH; i++) {
         void **p = &block[i % 64];
         if (*p != NULL) {
@@ -114,15 +115,8 @@ static pthread_barrier_t all_there;
 static void *be_watched(void *arg)
 {
     (void)arg;
-    void *p[N];
-
-    for (int k = 0; k < 2; k++) {
-        for (int i = 0; i < N; i++) {
-            p[i] = fl_malloc_large(KIB(64));
-        }
-        for (int i = 0; i < N; i++) {
-            fl_free_ours(p[i]);
-        }
+    for (size_t i = 0; i < (size_t)2 * N; i++) { /* neither slots nor depots have any */
+        fl_free_ours(fl_malloc_large(MIB(1) + (i % 6 + 1) * KIB(8)));
     }
     pthread_barrier_wait(&all_there);
     pthread_barrier_wait(&all_there);
@@ -165,13 +159,13 @@ static void threads_leave_nothing(void **state)
     assert_int_equal(written(), left_behind);
 }
 
-/* A loop of six sizes, more than a thread's cache holds, is too short for a step, however long it
- * is followed. */
+/* A loop of six sizes, more than a thread's cache holds and longer than depots take, is too short
+ * for a step, however long it is followed. */
 static void a_loop_that_is_no_step_is_let_alone(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < NOTICED + FIRST_WATCH + 1; i++) {
-        fl_free_ours(fl_malloc_large(KIB(64) + i % 6 * KIB(8)));
+    for (unsigned i = 0; i < 64 + FIRST_WATCH; i++) {
+        fl_free_ours(fl_malloc_large(MIB(2) + i % 6 * KIB(8)));
     }
     assert_false(fl_context_is_watched(fl_plan_mine));
     assert_true(fl_plan_wants & FL_PLAN_COUNT);
@@ -217,7 +211,7 @@ static void *follow(void *arg)
 {
     unsigned turns = *(unsigned *)arg;
 
-    loop_replace(NOTICED);
+    loop_until_noticed();
     passed[1] = fl_malloc_large(KIB(64));
     for (unsigned i = 0; i < turns; i++) {
         pthread_barrier_wait(&turn);
@@ -247,7 +241,7 @@ static void steps_do_not_come_of_each_other(void **state)
     plan_begin(&(struct fl_plan_config){.on = true, .detect = true, .stable = 999, .max = 999});
     usual = (struct loop){.ask = loop_usual(N), .n = N};
     assert_int_equal(pthread_barrier_init(&turn, NULL, 2), 0);
-    loop_replace(NOTICED);
+    loop_until_noticed();
     passed[0] = fl_malloc_large(KIB(64));
     assert_int_equal(pthread_create(&t, NULL, follow, &turns), 0);
     have_a_turn();
@@ -270,7 +264,7 @@ static void steps_do_not_come_of_each_other(void **state)
 
 static void *leave_a_block(void *arg)
 {
-    loop_replace(NOTICED);
+    loop_until_noticed();
     *(void **)arg = fl_malloc_large(KIB(64));
     thread_end();
     return NULL;
@@ -283,7 +277,7 @@ static void a_block_is_freed_while_its_context_begins_anew(void **state)
     pthread_t t;
 
     (void)state;
-    loop_replace(NOTICED);
+    loop_until_noticed();
     pthread_create(&t, NULL, leave_a_block, &block[0]);
     pthread_join(t, NULL);
     assert_int_not_equal(extent_of(block[0])->life, 0);
@@ -300,7 +294,7 @@ static void the_worker_is_called_the_less_the_longer_a_watch(void **state)
     unsigned calls = 0;
     (void)state;
     plan_begin(&(struct fl_plan_config){.on = true, .detect = true, .background = true});
-    loop_replace(NOTICED);
+    loop_until_noticed();
     struct fl_step_context *c = fl_plan_mine;
     for (unsigned i = 0; i < FIRST_WATCH - 100; i++) {
         loop_replace(1);
