@@ -218,6 +218,8 @@ static int map(struct fl_region *r, struct fl_fill_plan *g)
     come_back(r, left);
     if (rc == -EEXIST) {
         retire(r, g, refused);
+    } else if (rc != 0 && r->hooks.maps_are_counted != NULL) {
+        r->hooks.maps_are_counted();
     }
     if (rc != 0) {
         put_back(r, g);
