@@ -1,13 +1,14 @@
 /* The table of holes: see holes.h.
  *
- * Groups of 64 huge pages: a word that says which are split, one with the mark, then the bits of
- * their base pages. So a look at memory without holes reads a word each 128 MiB; and none at all
- * while nothing is split. */
+ * Groups of 64 huge pages: a word that says which are split, one with the mark, then a bit for each
+ * of their base pages that is absent, then for each that is bare. So a look at memory without holes
+ * reads a word each 128 MiB; and none at all while nothing is split. */
 #include "pages/holes.h"
 
 enum { RUNS_MOST = 4096 }; /* of some 65,000 maps that a process may have */
 enum { WORD_BITS = 64, GROUP_HUGE = WORD_BITS, GROUP_HEAD = 2 };
 
+enum kind { ABSENT, BARE, KINDS };
 enum change { COUNT, DIG, FILL };
 
 static size_t group_bytes(void)
@@ -15,10 +16,16 @@ static size_t group_bytes(void)
     return GROUP_HUGE * fl_page.huge;
 }
 
-/* uint64_t that a group takes. */
+/* uint64_t that the bits of one kind take. */
+static size_t kind_words(void)
+{
+    return (group_bytes() >> fl_page.shift) / WORD_BITS;
+}
+
+/* The same of a group. */
 static size_t group_words(void)
 {
-    return GROUP_HEAD + (group_bytes() >> fl_page.shift) / WORD_BITS;
+    return GROUP_HEAD + KINDS * kind_words();
 }
 
 static uint64_t *group_of(const struct fl_holes *h, uintptr_t addr)
@@ -183,24 +190,38 @@ struct fl_range fl_holes_next_split(const struct fl_holes *h, struct fl_range ra
     return run;
 }
 
-/* Within one huge page. Returns base pages. */
-static size_t change_pages(struct fl_holes *h, struct fl_range part, enum change how)
+static size_t page_of(const struct fl_holes *h, uintptr_t addr)
 {
-    size_t page = (part.base - h->window.base) % group_bytes() >> fl_page.shift;
+    return (addr - h->window.base) % group_bytes() >> fl_page.shift;
+}
+
+static uint64_t *bits_of(const struct fl_holes *h, uintptr_t addr, enum kind kind)
+{
+    return group_of(h, addr) + GROUP_HEAD + kind * kind_words();
+}
+
+/* Within one huge page. Returns base pages. What is written next to a part that is another thread's
+ * to read, see fl_holes_next_bare, leaves that as it is. */
+static size_t change_pages(struct fl_holes *h, struct fl_range part, enum kind kind,
+                           enum change how)
+{
+    size_t page = page_of(h, part.base);
     size_t end = page + (part.len >> fl_page.shift), changed = 0;
-    uint64_t *bits = group_of(h, part.base) + GROUP_HEAD;
+    uint64_t *bits = bits_of(h, part.base, kind);
 
     for (size_t next; page < end; page = next) {
         next = fl_min(end, (page / WORD_BITS + 1) * WORD_BITS);
         uint64_t mask = ~(uint64_t)0 >> (WORD_BITS - (next - page)) << page % WORD_BITS;
         uint64_t *word = &bits[page / WORD_BITS], hit = (how == DIG ? ~*word : *word) & mask;
         changed += (size_t)__builtin_popcountll(hit);
-        *word = how == COUNT ? *word : *word ^ hit;
+        if (how != COUNT && hit != 0) {
+            __atomic_store_n(word, *word ^ hit, __ATOMIC_RELAXED);
+        }
     }
     return changed;
 }
 
-static size_t change(struct fl_holes *h, struct fl_range range, enum change how)
+static size_t change(struct fl_holes *h, struct fl_range range, enum kind kind, enum change how)
 {
     struct fl_range all = fl_range_common(range, reached(h));
     size_t changed = 0;
@@ -211,7 +232,7 @@ static size_t change(struct fl_holes *h, struct fl_range range, enum change how)
     for (uintptr_t at = all.base, next; at < fl_range_end(all); at = next) {
         next = fl_min(stride_end(h, at), fl_range_end(all));
         if (fl_holes_is_split(h, at)) {
-            changed += change_pages(h, (struct fl_range){at, next - at}, how);
+            changed += change_pages(h, (struct fl_range){at, next - at}, kind, how);
         }
     }
     return changed << fl_page.shift;
@@ -219,12 +240,12 @@ static size_t change(struct fl_holes *h, struct fl_range range, enum change how)
 
 size_t fl_holes_in(struct fl_holes *h, struct fl_range range)
 {
-    return change(h, range, COUNT);
+    return change(h, range, ABSENT, COUNT);
 }
 
 size_t fl_holes_dig(struct fl_holes *h, struct fl_range range)
 {
-    size_t dug = change(h, range, DIG);
+    size_t dug = change(h, range, ABSENT, DIG);
 
     h->absent += dug;
     return dug;
@@ -232,10 +253,55 @@ size_t fl_holes_dig(struct fl_holes *h, struct fl_range range)
 
 size_t fl_holes_fill(struct fl_holes *h, struct fl_range range)
 {
-    size_t filled = change(h, range, FILL);
+    size_t filled = change(h, range, ABSENT, FILL);
 
     h->absent -= filled;
+    h->bare -= h->bare != 0 ? change(h, range, BARE, FILL) : 0;
     return filled;
+}
+
+size_t fl_holes_bare_in(struct fl_holes *h, struct fl_range range)
+{
+    return h->bare != 0 ? change(h, range, BARE, COUNT) : 0;
+}
+
+size_t fl_holes_strip(struct fl_holes *h, struct fl_range range)
+{
+    size_t bared = change(h, range, BARE, DIG);
+
+    h->bare += bared;
+    return bared;
+}
+
+/* Each is a map more. The more there are, the longer is the next one: of 16 GiB in pieces of a MiB
+ * the most are some 20,000. */
+bool fl_holes_is_too_short(const struct fl_holes *h, size_t len)
+{
+    return len < h->bare / RUNS_MOST;
+}
+
+static bool is_bare(const struct fl_holes *h, uintptr_t addr)
+{
+    size_t page = page_of(h, addr);
+
+    return fl_holes_is_split(h, addr) &&
+           (__atomic_load_n(&bits_of(h, addr, BARE)[page / WORD_BITS], __ATOMIC_RELAXED) >>
+                page % WORD_BITS &
+            1) != 0;
+}
+
+struct fl_range fl_holes_next_bare(const struct fl_holes *h, struct fl_range range, bool bare)
+{
+    uintptr_t at = range.base, end = fl_range_end(range);
+
+    while (at < end && is_bare(h, at) != bare) {
+        at += fl_page.base;
+    }
+    uintptr_t from = at;
+    while (at < end && is_bare(h, at) == bare) {
+        at += fl_page.base;
+    }
+    return (struct fl_range){from, at - from};
 }
 
 void fl_holes_forget(struct fl_holes *h, struct fl_range range)

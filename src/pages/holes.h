@@ -2,13 +2,15 @@
  * pages.h.
  *
  * A table of bits, by address, made when the first piece goes back: which huge pages of the
- * window are split for that, and which of their base pages are absent. It says nothing of memory
- * that is handed out, and nothing is lost when extents are cut or merge. State: struct fl_holes,
- * under the owner's lock but for what is marked atomic.
+ * window are split for that, which of their base pages are absent, and which of these are bare:
+ * nothing is mapped there either. It says nothing of memory that is handed out, and nothing is lost
+ * when extents are cut or merge. State: struct fl_holes, under the owner's lock but for what is
+ * marked atomic.
  * H1  A page is absent only of a huge page that is split, and of an extent that is FREE, or
  * ISOLATED
  *     with memory, and hollow (see enum fl_left).
- * H2  No huge page of EMPTY addresses is split. */
+ * H2  No huge page of EMPTY addresses is split.
+ * H3  A page that is bare is absent. */
 #ifndef FL_PAGES_HOLES_H
 #define FL_PAGES_HOLES_H
 
@@ -30,6 +32,7 @@ struct fl_holes {
     size_t split; /* huge pages. 0: no bit is set, and none is looked at */
     size_t runs;  /* of neighbours among them: each may be two maps more */
     size_t absent; /* bytes */
+    size_t bare;   /* bytes of those. 0: no such bit is set, and none is looked at */
 };
 
 /* Makes the table tell of all addresses below `end`. False: it cannot, or another thread is at it.
@@ -63,5 +66,15 @@ size_t fl_holes_in(struct fl_holes *h, struct fl_range range);
  * new. */
 size_t fl_holes_dig(struct fl_holes *h, struct fl_range range);
 size_t fl_holes_fill(struct fl_holes *h, struct fl_range range);
+
+/* Bare bytes of `range`. */
+size_t fl_holes_bare_in(struct fl_holes *h, struct fl_range range);
+/* All of it, which is absent, is bare. Returns bytes for which that is new. */
+size_t fl_holes_strip(struct fl_holes *h, struct fl_range range);
+/* Are there so many bare parts that one of `len` bytes more would be a map too much? */
+bool fl_holes_is_too_short(const struct fl_holes *h, size_t len);
+/* The first part of `range` that is bare, or is not, as a whole; len 0: there is none. No lock
+ * needed where `range` is the caller's alone. */
+struct fl_range fl_holes_next_bare(const struct fl_holes *h, struct fl_range range, bool bare);
 
 #endif

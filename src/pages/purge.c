@@ -23,3 +23,61 @@ void fl_purge_split(struct fl_range page)
 {
     (void)fl_sys.advise(page, FL_ADVICE_SPLIT);
 }
+
+/* Of `range`, the first part behind `done` that is bare, or is not; len 0: there is none. */
+static struct fl_range next(const struct fl_pages *p, struct fl_range range, uintptr_t done,
+                            bool bare)
+{
+    struct fl_range rest = {done, fl_range_end(range) - done};
+
+    return fl_holes_next_bare(&p->holes, rest, bare);
+}
+
+uintptr_t fl_purge_whole(struct fl_pages *p, struct fl_range range)
+{
+    uintptr_t done = range.base;
+
+    for (struct fl_range part; (part = next(p, range, done, false)).len != 0;) {
+        if (fl_vspace_decommit(p->window, part) != 0) {
+            return part.base;
+        }
+        done = fl_range_end(part);
+    }
+    return fl_range_end(range);
+}
+
+void fl_purge_unmap_bare(struct fl_pages *p, struct fl_range range)
+{
+    uintptr_t done = range.base;
+
+    for (struct fl_range part; (part = next(p, range, done, true)).len != 0;) {
+        (void)fl_vspace_decommit(p->window, part);
+        done = fl_range_end(part);
+    }
+}
+
+int fl_purge_map_bare(struct fl_pages *p, struct fl_range range, unsigned zone)
+{
+    uintptr_t done = range.base;
+    int rc = 0;
+
+    for (struct fl_range part; rc == 0 && (part = next(p, range, done, true)).len != 0;) {
+        rc = fl_pages_commit(p, part, false, zone);
+        done = rc == 0 ? fl_range_end(part) : part.base;
+    }
+    if (rc != 0) {
+        fl_purge_unmap_bare(p, (struct fl_range){range.base, done - range.base});
+    }
+    return rc;
+}
+
+void fl_purge_settle_bare(struct fl_pages *p, struct fl_range range, unsigned zone)
+{
+    uintptr_t done = range.base;
+
+    fl_purge_unmap_bare(p, range);
+    for (struct fl_range part; (part = next(p, range, done, false)).len != 0;) {
+        (void)fl_pages_commit(p, part, false, zone); /* -EEXIST: nothing was changed there */
+        done = fl_range_end(part);
+    }
+}

@@ -1,8 +1,8 @@
 /* Cuts a LIVE extent out of a run of adjacent FREE ones.
  *
  * hold: what the request takes of each is ISOLATED, so that no other thread gets it, and counts as
- * populated. map: what of that is EMPTY is mapped; the lock is released meanwhile. make: the parts
- * become one LIVE extent. The first two can fail, and put back what was held. */
+ * populated. map: what of that is EMPTY, or a bare hole, is mapped; the lock is released meanwhile.
+ * make: the parts become one LIVE extent. The first two can fail, and put back what was held. */
 #include "region/isolated.h"
 #include "region/carve.h"
 #include "region/counts.h"
@@ -92,7 +92,7 @@ static void begin(struct fl_fill_plan *g, struct fl_range live)
     g->refusal = 0;
     g->live = live;
     g->nfresh = g->ndirty = g->nhidden = 0;
-    g->hollow = false;
+    g->hollow = g->bare = false;
     g->holes = 0;
     g->held = NULL;
 }
@@ -123,6 +123,7 @@ bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, si
         *last = fl_isolated_claim_part(r, e, part);
         (*last)->advised = 0;
         r->held.populated += is_empty(*last) ? part.len : 0;
+        g->bare |= fl_holes_bare_in(&r->pages.holes, part) != 0;
         (*last)->next = NULL;
         last = &(*last)->next;
     }
@@ -135,19 +136,32 @@ static void unmap_upto(struct fl_region *r, const struct fl_fill_plan *g,
     for (const struct fl_extent *e = g->held; e != end; e = e->next) {
         if (is_empty(e)) {
             (void)fl_vspace_decommit(&r->space.window, fl_extent_range(e));
+        } else if (g->bare) {
+            fl_purge_unmap_bare(&r->pages, fl_extent_range(e));
         }
     }
+}
+
+/* 0, or why the kernel refuses. */
+static int map_one(struct fl_region *r, const struct fl_fill_plan *g, const struct fl_extent *e)
+{
+    bool huge = r->pages.huge && !g->on_touch;
+
+    if (is_empty(e)) {
+        return fl_pages_commit(&r->pages, fl_extent_range(e), huge, e->zone);
+    }
+    if (g->bare && fl_sys_is_confined()) { /* a map more is the next allocator's to ask for */
+        return -EPERM;
+    }
+    return g->bare ? fl_purge_map_bare(&r->pages, fl_extent_range(e), e->zone) : 0;
 }
 
 /* All or none. Returns the one that the kernel refuses, NULL: none. No lock held. */
 static struct fl_extent *map_held(struct fl_region *r, const struct fl_fill_plan *g, int *out_rc)
 {
-    bool huge = r->pages.huge && !g->on_touch;
-
     *out_rc = 0;
     for (struct fl_extent *e = g->held; e != NULL; e = e->next) {
-        if (is_empty(e) &&
-            (*out_rc = fl_pages_commit(&r->pages, fl_extent_range(e), huge, e->zone)) != 0) {
+        if ((*out_rc = map_one(r, g, e)) != 0) {
             unmap_upto(r, g, e);
             return e;
         }
@@ -164,8 +178,8 @@ static void retire(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent
         link = &(*link)->next;
     }
     *link = foreign->next;
-    fl_assert(is_empty(foreign) && r->held.populated >= foreign->len);
-    r->held.populated -= foreign->len;
+    fl_assert(!is_empty(foreign) || r->held.populated >= foreign->len);
+    r->held.populated -= is_empty(foreign) ? foreign->len : 0;
     fl_isolated_take(r, foreign);
     atomic_store_explicit(&foreign->state, FL_EXTENT_FOREIGN, memory_order_relaxed);
 }
@@ -204,6 +218,8 @@ static int map(struct fl_region *r, struct fl_fill_plan *g)
     come_back(r, left);
     if (rc == -EEXIST) {
         retire(r, g, refused);
+    } else if (rc != 0 && r->hooks.maps_are_counted != NULL) {
+        r->hooks.maps_are_counted();
     }
     if (rc != 0) {
         put_back(r, g);
@@ -222,10 +238,14 @@ static void undo_map(struct fl_region *r, struct fl_fill_plan *g)
 
 bool fl_carve_map(struct fl_region *r, struct fl_fill_plan *g)
 {
-    if (!fl_carve_wants_map(g)) {
+    bool fresh = fl_carve_wants_map(g);
+
+    if (!fresh && !g->bare) {
         return true;
     }
-    fl_repair_want(r);
+    if (fresh) {
+        fl_repair_want(r);
+    }
     int rc = map(r, g);
     if (rc == 0 && fl_extent_reserve(&r->space, 2) == 0) { /* for what is new on both sides */
         return true;

@@ -164,10 +164,11 @@ static bool are_holes_right(struct fl_region *r, const struct fl_extent *e)
     size_t holes = fl_holes_in(&r->pages.holes, fl_extent_range(e));
 
     return (!counted || e->holes == holes) && (holes == 0 || (hollow && !empty)) &&
+           fl_holes_bare_in(&r->pages.holes, fl_extent_range(e)) <= holes &&
            !(empty && fl_holes_next_split(&r->pages.holes, fl_extent_range(e)).len != 0);
 }
 
-static bool is_table_counted_right(const struct fl_region *r)
+static bool is_table_counted_right(struct fl_region *r)
 {
     struct fl_range run, rest = r->space.window.all;
     size_t split = 0, runs = 0;
@@ -177,7 +178,8 @@ static bool is_table_counted_right(const struct fl_region *r)
         runs++;
         rest = (struct fl_range){fl_range_end(run), fl_range_end(rest) - fl_range_end(run)};
     }
-    return split == r->pages.holes.split && runs == r->pages.holes.runs;
+    return split == r->pages.holes.split && runs == r->pages.holes.runs &&
+           fl_holes_bare_in(&r->pages.holes, r->space.window.all) == r->pages.holes.bare;
 }
 
 /* Of one by itself: the rule that it breaks; NULL: none. */

@@ -41,6 +41,8 @@ struct fl_region_hooks {
     size_t (*lend)(unsigned zone, size_t bytes);
     /* At each tick without a worker: others age what they hold. One thread at a time. */
     uint64_t (*age_more)(struct fl_region *r);
+    /* A look has found a limit that counts maps, or a map was refused. Lock: region. */
+    void (*maps_are_counted)(void);
 };
 
 #endif

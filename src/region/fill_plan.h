@@ -79,6 +79,7 @@ struct fl_fill_plan {
     int refusal;
     /* What there is to do. */
     bool hollow; /* some of what is handed out may never have been touched */
+    bool bare;   /* in some of what is held nothing is mapped, see holes.h */
     struct fl_range live;
     struct fl_range back; /* populated but for holes, which are to come back */
     size_t holes;         /* bytes of those */

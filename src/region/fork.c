@@ -119,8 +119,8 @@ static bool is_piece(const struct fl_extent *e)
 }
 
 /* The threads that worked on them are not here: these extents may or may not be mapped, and what is
- * mapped where one is EMPTY may be another mapping's. Pieces are; some of it may be absent, which
- * comes back on touch. */
+ * mapped where one is EMPTY may be another mapping's. Pieces become mapped, but for what the table
+ * of holes has as bare; some of them may be absent, which comes back on touch. */
 static void give_up_apart(struct fl_region *r)
 {
     struct fl_extent *e;
@@ -129,6 +129,7 @@ static void give_up_apart(struct fl_region *r)
         bool ours = e->content != FL_CONTENT_EMPTY || r->space.window.reserved;
         if (is_piece(e)) {
             e->left |= FL_LEFT_HOLLOW;
+            fl_purge_settle_bare(&r->pages, fl_extent_range(e), e->zone);
             if (inner(e).len != 0) { /* what it was cut from may have been hidden */
                 (void)fl_sys.advise(inner(e), FL_ADVICE_DUMP);
             }

@@ -27,7 +27,12 @@ enum { LATER_MOST = 32, CALM_TICKS = 36 };
 enum { REFUSED_TICKS = 16 }; /* after the kernel's refusal, without a try */
 enum { REFUSALS_MOST = 4 };  /* in a row; then the worker does not wait for the next try */
 enum { FRINGES_A_LOCK = 64 };
-static const size_t smooth_most = (size_t)64 << 20; /* bytes a munmap, of base pages: some ms */
+
+/* What goes: what was freed `age` ticks ago. bare: with its addresses. */
+struct terms {
+    uint32_t age;
+    bool bare;
+};
 
 static struct fl_extent *oldest(struct fl_region *r, uint32_t age)
 {
@@ -146,24 +151,52 @@ static size_t share(uint32_t age)
 
 enum verdict { LEAVE, TAKE, TAKE_AND_SPLIT, NO_TABLE };
 
+/* Is there nothing of it to give back? */
+static bool is_gone(struct fl_region *r, const struct fl_extent *e, struct fl_range part, bool bare)
+{
+    struct fl_holes *h = &r->pages.holes;
+
+    if (bare) {
+        return fl_holes_is_too_short(h, part.len) || fl_holes_bare_in(h, part) == part.len;
+    }
+    return e->holes != 0 && fl_holes_in(h, part) == part.len;
+}
+
 static enum verdict judge(struct fl_region *r, struct fl_extent *e, struct fl_range part,
-                          uint32_t age)
+                          struct terms terms)
 {
     struct fl_range huge = fl_huge_of(part.base);
 
-    if (part.len == 0 || (e->holes != 0 && fl_holes_in(&r->pages.holes, part) == part.len)) {
+    if (part.len == 0 || is_gone(r, e, part, terms.bare)) {
         return LEAVE;
     }
     if (fl_holes_is_split(&r->pages.holes, huge.base)) {
         return TAKE;
     }
-    if (due_in(r, e, huge, age) < huge.len / share(age)) {
+    if (due_in(r, e, huge, terms.age) < huge.len / share(terms.age)) {
         return LEAVE;
     }
     return huge.base - r->space.base <
                    atomic_load_explicit(&r->pages.holes.reach, memory_order_relaxed)
                ? TAKE_AND_SPLIT
                : NO_TABLE;
+}
+
+/* The first of it that is mapped, since the kernel refuses what it is told of more, and that is not
+ * gone by itself. */
+static struct fl_range worthy(struct fl_region *r, const struct fl_extent *e, struct fl_range part,
+                              bool bare)
+{
+    struct fl_range rest = part, run = part;
+
+    while (r->pages.holes.bare != 0) {
+        run = fl_holes_next_bare(&r->pages.holes, rest, false);
+        if (bare || run.len == 0 || !is_gone(r, e, run, false)) {
+            break;
+        }
+        rest = (struct fl_range){fl_range_end(run), fl_range_end(part) - fl_range_end(run)};
+    }
+    return run;
 }
 
 /* What was never touched lies beside a block that was not either, mostly: were their huge page
@@ -176,16 +209,17 @@ static bool is_there(const struct fl_extent *e, uint32_t age)
            there >= e->len / share(age);
 }
 
-static void note_gone(struct fl_region *r, struct fl_extent *e, size_t *given)
+static void note_gone(struct fl_region *r, struct fl_extent *e, bool bare, size_t *given)
 {
     size_t n = fl_holes_dig(&r->pages.holes, fl_extent_range(e));
+    size_t stripped = bare ? fl_holes_strip(&r->pages.holes, fl_extent_range(e)) : 0;
 
     e->holes += n;
     e->left |= FL_LEFT_HOLLOW;
     r->held.populated -= n;
     r->stats.purge_bytes += n;
     r->pressure.surplus -= fl_min(r->pressure.surplus, n);
-    *given += n;
+    *given += fl_max(n, stripped);
     r->pieces.refusals = 0;
 }
 
@@ -220,17 +254,19 @@ static void note_refusal(struct fl_region *r)
 
 /* `e` is claimed, and FREE again afterwards. */
 static enum outcome give_apart(struct fl_region *r, struct fl_extent *e, enum verdict v,
-                               uint32_t age, size_t *given)
+                               struct terms terms, size_t *given)
 {
     struct fl_range part = fl_extent_range(e), huge = fl_huge_of(part.base);
     uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
     uint64_t tries = ++r->pieces.tries;
 
     fl_region_unlock(r);
-    bool there = v == TAKE || is_there(e, age), gone = there && fl_purge_piece(&r->pages, part);
+    bool there = v == TAKE || terms.bare || is_there(e, terms.age);
+    bool gone = there && fl_purge_piece(&r->pages, part);
+    bool bare = gone && terms.bare && fl_vspace_decommit(&r->space.window, part) == 0;
     fl_region_lock(r);
     if (gone) {
-        note_gone(r, e, given);
+        note_gone(r, e, bare, given);
     } else if (v == TAKE_AND_SPLIT) {
         undo_split(r, huge, tries, there);
     }
@@ -243,16 +279,20 @@ static enum outcome give_apart(struct fl_region *r, struct fl_extent *e, enum ve
         requeue(r, e, huge);
         atomic_store(&r->wants_worker, true); /* to make it whole again one day */
     }
-    return gone ? GONE : there ? REFUSED : NOT_THERE;
+    if (gone && bare == terms.bare) {
+        return GONE;
+    }
+    return there ? REFUSED : NOT_THERE;
 }
 
 /* One look at `e`, the oldest piece. False: no more of them now. */
 static bool look_at(struct fl_region *r, struct fl_extent *e, uint32_t age, size_t *given)
 {
+    const struct terms terms = {age, false};
     struct fl_range all = fl_extent_range(e), part = fl_range_common(all, fl_huge_of(all.base));
 
     for (int i = 0; i < 2; i++) { /* it may reach into a second one */
-        enum verdict v = judge(r, e, part, age);
+        enum verdict v = judge(r, e, part, terms);
         if (v == NO_TABLE) {
             fl_region_unlock(r);
             bool reached = fl_holes_reach(&r->pages.holes, fl_range_end(part));
@@ -268,7 +308,8 @@ static bool look_at(struct fl_region *r, struct fl_extent *e, uint32_t age, size
         }
         if (v == TAKE ||
             (v == TAKE_AND_SPLIT && fl_holes_split(&r->pages.holes, fl_huge_of(part.base).base))) {
-            enum outcome o = give_apart(r, fl_isolated_claim_part(r, e, part), v, age, given);
+            struct fl_extent *claimed = fl_isolated_claim_part(r, e, worthy(r, e, part, false));
+            enum outcome o = give_apart(r, claimed, v, terms, given);
             if (o != NOT_THERE || e->base != all.base || e->len != all.len) {
                 return o != REFUSED;
             }
@@ -315,27 +356,30 @@ size_t fl_pieces_give_back(struct fl_region *r, uint32_t age, size_t want, unsig
     return given;
 }
 
-/* How far a walk over the fringes has come: they are taken one by one, with no lock held. */
+/* How far a walk over the fringes has come: they are taken one by one, with no lock held. bare:
+ * with their addresses, and pieces, too. */
 struct walk {
     unsigned zone;
     uintptr_t from;
+    bool bare;
 };
 
-/* What of `e` lies before or behind its whole huge pages, from `from` on, and may go; len 0:
+/* What of `e` lies before or behind its whole huge pages, from w->from on, and may go; len 0:
  * nothing. */
-static struct fl_range fringe(struct fl_region *r, struct fl_extent *e, uintptr_t from,
+static struct fl_range fringe(struct fl_region *r, struct fl_extent *e, const struct walk *w,
                               enum verdict *out)
 {
     struct fl_range all = fl_extent_range(e), inner = fl_range_inner(all, fl_page.huge);
-    struct fl_range end[2] = {
-        {all.base, inner.base - all.base},
-        {fl_range_end(inner), fl_range_end(all) - fl_range_end(inner)},
-    };
+    uintptr_t cut = fl_min(inner.base, fl_range_end(all));
+    uintptr_t last = inner.len != 0 ? fl_range_end(inner) : cut;
+    struct fl_range end[2] = {{all.base, cut - all.base}, {last, fl_range_end(all) - last}};
 
-    for (int i = 0; i < 2 && inner.len != 0; i++) {
-        *out = end[i].base >= from ? judge(r, e, end[i], 0) : LEAVE;
+    for (int i = 0; i < 2 && (inner.len != 0 || w->bare); i++) {
+        struct fl_range rest = {fl_max(end[i].base, w->from), 0};
+        rest.len = fl_range_end(end[i]) - fl_min(rest.base, fl_range_end(end[i]));
+        *out = judge(r, e, rest, (struct terms){0, w->bare});
         if (*out == TAKE || *out == TAKE_AND_SPLIT) {
-            return end[i];
+            return worthy(r, e, rest, w->bare);
         }
     }
     return (struct fl_range){all.base, 0};
@@ -348,7 +392,7 @@ static struct fl_extent *next_fringe(struct fl_region *r, struct walk *w, struct
         struct fl_extent_tree *tree = &r->zones.of[w->zone].populated;
         struct fl_extent *e = fl_tree_from(tree, w->from);
         for (unsigned n = 1; e != NULL; n++) {
-            *part = fringe(r, e, w->from, out);
+            *part = fringe(r, e, w, out);
             if (part->len != 0) {
                 w->from = fl_range_end(*part);
                 return e;
@@ -378,15 +422,15 @@ static void reach_all(struct fl_region *r)
     fl_region_lock(r);
 }
 
-size_t fl_pieces_give_fringes(struct fl_region *r)
+size_t fl_pieces_give_fringes(struct fl_region *r, bool bare)
 {
     size_t given = 0;
     enum outcome o = GONE;
     enum verdict v = LEAVE;
-    struct walk w = {0, 0};
+    struct walk w = {0, 0, bare};
     struct fl_range part;
 
-    if (fl_region_free(r).huge != 0) {
+    if (bare || fl_region_free(r).huge != 0) {
         reach_all(r);
     }
     for (struct fl_extent *e; o != REFUSED && !fl_supply_is_coming(r) && !fl_sys_is_confined() &&
@@ -396,46 +440,7 @@ size_t fl_pieces_give_fringes(struct fl_region *r)
             (v == TAKE_AND_SPLIT && !fl_holes_split(&r->pages.holes, huge))) {
             continue;
         }
-        o = give_apart(r, fl_isolated_claim_part(r, e, part), v, 0, &given);
-    }
-    return given;
-}
-
-/* Free whole huge pages that are split, with their neighbours of that kind; NULL: there are
- * none. */
-static struct fl_extent *claim_rough(struct fl_region *r, size_t most)
-{
-    FL_EACH_ZONE(r, z)
-    {
-        struct fl_extent *e = TAILQ_FIRST(&z->rough);
-        if (e != NULL) {
-            struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
-            struct fl_range run = fl_holes_next_split(&r->pages.holes, inner);
-            run.len = fl_min(run.len, fl_max(fl_align_down(most, fl_page.huge), fl_page.huge));
-            run.len = fl_min(run.len, smooth_most);
-            return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim_part(r, e, run) : NULL;
-        }
-    }
-    return NULL;
-}
-
-size_t fl_pieces_smooth(struct fl_region *r, size_t most)
-{
-    size_t given = 0, done = 0;
-    bool gone = true;
-
-    most = fl_min(most, r->pages.holes.split * fl_page.huge);
-
-    for (struct fl_extent *e; gone && done < most && (e = claim_rough(r, most - done)) != NULL;) {
-        done += e->len;
-        fl_region_unlock(r);
-        gone = fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0;
-        fl_region_lock(r);
-        size_t n = gone ? fl_extent_there(e) : 0;
-        r->stats.purge_bytes += n;
-        r->pressure.surplus -= fl_min(r->pressure.surplus, n);
-        given += n;
-        fl_isolated_return(r, e, gone);
+        o = give_apart(r, fl_isolated_claim_part(r, e, part), v, (struct terms){0, bare}, &given);
     }
     return given;
 }

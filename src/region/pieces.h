@@ -31,11 +31,12 @@ struct fl_pieces {
 
 /* give_back: `want` bytes of what was freed `age` ticks ago, after `most` looks at most.
  * give_fringes: the same, whatever their age, of free extents that have whole huge pages besides,
- * which stay. smooth: whole huge pages that are free and split go, so that what they lie in is as
- * any other free memory; it ends after `most` bytes of addresses. All return bytes, and release the
- * lock in between. are_due: would a look find anything? */
+ * which stay; bare: of those that have none, too, and nothing stays mapped there (holes.h).
+ * smooth: whole huge pages that are free and split go, so that what they lie in is as any other
+ * free memory; it ends after `most` bytes of addresses. All return bytes, and release the lock in
+ * between. are_due: would a look find anything? */
 size_t fl_pieces_give_back(struct fl_region *r, uint32_t age, size_t want, unsigned most);
-size_t fl_pieces_give_fringes(struct fl_region *r);
+size_t fl_pieces_give_fringes(struct fl_region *r, bool bare);
 size_t fl_pieces_smooth(struct fl_region *r, size_t most);
 bool fl_pieces_are_due(struct fl_region *r, uint32_t age);
 /* Has the kernel refused nothing of late? */

@@ -89,7 +89,7 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
                                  size_t align, bool zero)
 {
     if (len > r->space.window.all.len || align > r->space.window.all.len ||
-        fl_region_is_absurd(r, len)) {
+        fl_region_is_absurd(r, len + align - fl_page.base)) { /* as glibc maps it, with the lead */
         return NULL;
     }
     if (FL_UNLIKELY(r->config.hugetlb_from != 0 && len >= r->config.hugetlb_from)) {

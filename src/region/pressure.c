@@ -96,6 +96,9 @@ static void note_size(struct fl_region *r, const struct fl_memory *m)
     size_t fits = most != 0 ? fl_min(most, keep) : keep;
 
     atomic_store_explicit(&r->scarce, scarce, memory_order_relaxed);
+    if (m->keep != UINT64_MAX && r->hooks.maps_are_counted != NULL) {
+        r->hooks.maps_are_counted();
+    }
     if (scarce && m->most < tiny_below && r->held.populated == 0) {
         r->pages.huge = r->pages.collapse = false;
     }
@@ -216,7 +219,7 @@ static void give_pieces(struct fl_region *r)
     fl_region_lock(r);
     size_t given = fl_pieces_smooth(r, SIZE_MAX);
     given += fl_pieces_give_back(r, 0, SIZE_MAX, UINT_MAX);
-    given += fl_pieces_give_fringes(r);
+    given += fl_pieces_give_fringes(r, false);
     /* What is free and not there stays so: less and less often. */
     if (given != 0) {
         r->pieces.step = 0;

@@ -165,7 +165,8 @@ static struct fl_extent *claim_hard(struct fl_region *r, unsigned *zone, uintptr
         struct fl_extent *e = fl_tree_from(&r->zones.of[*zone].populated, *at);
         for (; e != NULL; e = fl_tree_higher(e)) {
             struct fl_range inner = fl_range_inner(fl_extent_range(e), page);
-            if (e->unreclaimable >= e->len - inner.len + page) {
+            if (e->unreclaimable >= e->len - inner.len + page &&
+                fl_holes_bare_in(&r->pages.holes, inner) == 0) {
                 *at = e->base + e->len;
                 return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim_part(r, e, inner)
                                                             : NULL;
@@ -249,6 +250,16 @@ void fl_region_release(struct fl_region *r)
     fl_timeline_moment(FL_TIMELINE_RELEASE, 1);
     (void)fl_region_release_more(r);
     (void)fl_region_purge_some(r, 0, SIZE_MAX);
+}
+
+size_t fl_region_clear_out(struct fl_region *r)
+{
+    size_t given = fl_region_release_more(r) + fl_region_purge_some(r, 0, SIZE_MAX);
+
+    fl_region_lock(r);
+    given += fl_pieces_give_fringes(r, true);
+    fl_region_unlock(r);
+    return given;
 }
 
 static bool anything_to_age(struct fl_region *r)

@@ -200,6 +200,8 @@ static inline void fl_region_prove(struct fl_region *r)
 /* Memory is short: all that is free goes back at once, whole huge pages. Threads: any, no lock
  * of ours held. */
 void fl_region_release(struct fl_region *r);
+/* The same with all addresses: nothing stays mapped where free memory lies. Returns bytes. */
+size_t fl_region_clear_out(struct fl_region *r);
 /* The process's own limits have changed: looks at the memory now, and as often as they ask for.
  * No lock of ours held. */
 void fl_region_note_limit(struct fl_region *r);

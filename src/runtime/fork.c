@@ -181,6 +181,7 @@ static void in_child(void)
     fl_crew_fork_child();
     fl_timeline_fork_child();
     fl_worker_fork_child(&fl_runtime.worker);
+    fl_again_fork_child();
     bool whole = held && fl_region_fork_child(&fl_runtime.region, fl_thread_cache());
     fl_heap_fork_child(held);
     if (held) {

@@ -112,6 +112,17 @@ void fl_host_end_filter(bool begun, bool installed, bool strict)
     }
 }
 
+bool fl_host_make_room(size_t *out_given)
+{
+    int saved = errno;
+    bool may = fl_runtime.active && !fl_sys_is_confined() && fl_home_is_here() && !is_elsewhere() &&
+               !fl_region_busy();
+
+    *out_given = may ? fl_region_clear_out(&fl_runtime.region) : 0;
+    errno = saved;
+    return may;
+}
+
 void fl_host_note_limit(void)
 {
     int saved = errno;

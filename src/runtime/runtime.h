@@ -74,6 +74,12 @@ void fl_host_end_filter(bool begun, bool installed, bool strict);
 /* After a call that limits the process's maps: what is free goes back, and the region knows the
  * limit.  Threads: any.  Signals: safe. errno stays. */
 void fl_host_note_limit(void);
+/* All that is free goes back, with its addresses. False: that cannot be here, or now.
+ * Threads: any, waits for a fork.  Signals: safe. errno stays. */
+bool fl_host_make_room(size_t *out_given);
+/* Maps are counted from now on: see again.c. Lock: region. */
+void fl_again_begin(void);
+void fl_again_fork_child(void);
 
 /* This library among the objects that the program was started with; where it is none of them
  * (dlmopen(3)): the last one. Is `a` behind `b` in the loader's list? */

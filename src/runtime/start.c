@@ -192,6 +192,7 @@ static void start_plan(void)
     fl_runtime.region.hooks.release_more = fl_plan_release;
     fl_runtime.region.hooks.lend = fl_plan_lend;
     fl_runtime.region.hooks.age_more = plan_tick_ns() != 0 ? fl_plan_age : NULL;
+    fl_runtime.region.hooks.maps_are_counted = fl_again_begin;
 }
 
 static void plan_worker(uint64_t decay_ms)

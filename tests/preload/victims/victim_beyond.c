@@ -1,7 +1,10 @@
 /* Requests for about all memory of the machine, and for more: tells which are served, and errno of
  * those that are not. Nothing is touched. A realloc of 40 MiB by mremap(2) is refused where what it
- * adds exceeds all. */
+ * adds exceeds all. Then alignments like that: no addresses are held for them, so that there is
+ * room under a limit that the program sets. */
 #include "victim.h"
+
+#include <sys/resource.h>
 
 static void tell(const char *what, void *p)
 {
@@ -32,6 +35,19 @@ static void ask(size_t n, size_t small)
     puts("");
 }
 
+static void align(size_t all)
+{
+    const struct rlimit limit = {300 * MIB, RLIM_INFINITY};
+
+    for (size_t by = (size_t)1 << 46; by > all; by /= 2) {
+        errno = 0;
+        tell("aligned", memalign(by, MIB));
+    }
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    tell("within", malloc(100 * MIB));
+    puts("");
+}
+
 int main(void)
 {
     size_t all = KIB * (size_t)(proc_number("/proc/meminfo", "MemTotal:") +
@@ -44,5 +60,6 @@ int main(void)
         ask(ns[i], 80000);
         ask(ns[i], 40 * MIB);
     }
+    align(all);
     return 0;
 }
