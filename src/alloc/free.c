@@ -87,8 +87,10 @@ static FL_APART void free_extent(struct fl_extent *e)
 static FL_COLD void free_watched(struct fl_extent *e)
 {
     int saved = errno;
+    uint32_t life = e->life;
 
-    fl_plan_saw_free(e);
+    e->life = 0;
+    fl_plan_saw_free(e->watcher, life, e->len);
     errno = saved;
     if (e->content == FL_CONTENT_INNER) {
         fl_plan_give(e);

@@ -184,7 +184,7 @@ struct fl_range fl_holes_next_split(const struct fl_holes *h, struct fl_range ra
 }
 
 /* Within one huge page. Returns base pages. */
-static size_t change_pages(struct fl_holes *h, struct fl_range part, enum change how)
+static FL_APART size_t change_pages(struct fl_holes *h, struct fl_range part, enum change how)
 {
     size_t page = (part.base - h->window.base) % group_bytes() >> fl_page.shift;
     size_t end = page + (part.len >> fl_page.shift), changed = 0;
@@ -240,13 +240,15 @@ size_t fl_holes_fill(struct fl_holes *h, struct fl_range range)
 
 void fl_holes_forget(struct fl_holes *h, struct fl_range range)
 {
-    struct fl_range run, rest = range;
+    uintptr_t end = fl_range_end(range);
 
-    while (h->split != 0 && (run = fl_holes_next_split(h, rest)).len != 0) {
-        (void)fl_holes_fill(h, run);
-        for (uintptr_t at = run.base; at < fl_range_end(run); at += fl_page.huge) {
-            fl_holes_join(h, at);
+    fl_assert(range.base % fl_page.huge == 0 && range.len % fl_page.huge == 0);
+    for (uintptr_t at = range.base; h->split != 0; at += fl_page.huge) {
+        at = fl_holes_first_split(h, (struct fl_range){at, end - at});
+        if (at == end) {
+            return;
         }
-        rest = (struct fl_range){fl_range_end(run), fl_range_end(rest) - fl_range_end(run)};
+        h->absent -= change_pages(h, (struct fl_range){at, fl_page.huge}, FILL) << fl_page.shift;
+        fl_holes_join(h, at);
     }
 }

@@ -175,6 +175,7 @@ static size_t give_chain(struct fl_region *r, struct fl_extent *chain)
 static void give_left(struct fl_region *r, struct fl_cache *c, const struct fl_extent *last)
 {
     if (fl_shards_open(&r->shards) != 1 && fl_shard_give_left(r, c, last)) {
+        fl_shards_look_if_due(r, &r->shards);
         return;
     }
     if (fl_region_lock_unless_forking(r)) {

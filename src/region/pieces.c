@@ -146,8 +146,8 @@ static size_t share(uint32_t age)
 
 enum verdict { LEAVE, TAKE, TAKE_AND_SPLIT, NO_TABLE };
 
-static enum verdict judge(struct fl_region *r, struct fl_extent *e, struct fl_range part,
-                          uint32_t age)
+static FL_APART enum verdict judge(struct fl_region *r, struct fl_extent *e, struct fl_range part,
+                                   uint32_t age)
 {
     struct fl_range huge = fl_huge_of(part.base);
 
@@ -168,7 +168,7 @@ static enum verdict judge(struct fl_region *r, struct fl_extent *e, struct fl_ra
 
 /* What was never touched lies beside a block that was not either, mostly: were their huge page
  * split, base pages would come to the block, and nothing is gained. No lock held. */
-static bool is_there(const struct fl_extent *e, uint32_t age)
+static FL_APART bool is_there(const struct fl_extent *e, uint32_t age)
 {
     size_t there = 0;
 
@@ -222,12 +222,12 @@ static void note_refusal(struct fl_region *r)
 static enum outcome give_apart(struct fl_region *r, struct fl_extent *e, enum verdict v,
                                uint32_t age, size_t *given)
 {
-    struct fl_range part = fl_extent_range(e), huge = fl_huge_of(part.base);
-    uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
+    struct fl_range huge = fl_huge_of(e->base);
     uint64_t tries = ++r->pieces.tries;
 
     fl_region_unlock(r);
-    bool there = v == TAKE || is_there(e, age), gone = there && fl_purge_piece(&r->pages, part);
+    bool there = v == TAKE || is_there(e, age),
+         gone = there && fl_purge_piece(&r->pages, fl_extent_range(e));
     fl_region_lock(r);
     if (gone) {
         note_gone(r, e, given);
@@ -235,7 +235,8 @@ static enum outcome give_apart(struct fl_region *r, struct fl_extent *e, enum ve
         undo_split(r, huge, tries, there);
     }
     if (there && !gone) { /* locked in memory, say: no second try soon */
-        atomic_store_explicit(&e->epoch, now, memory_order_relaxed);
+        atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
+                              memory_order_relaxed);
         note_refusal(r);
     }
     fl_isolated_return(r, e, false);

@@ -272,6 +272,7 @@ static size_t leave_to_kernel(struct fl_region *r, const struct fl_extent *e)
 void fl_region_give(struct fl_region *r, struct fl_extent *e)
 {
     if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1) && fl_shard_give(r, e)) {
+        fl_shards_look_if_due(r, &r->shards);
         return;
     }
     size_t len = e->len, unreclaimable = len;
