@@ -119,6 +119,7 @@ bool fl_holes_split(struct fl_holes *h, uintptr_t huge)
     uint64_t *group = group_of(h, huge);
     size_t beside = neighbours(h, huge);
 
+    fl_assert(huge % fl_page.huge == 0 && !fl_holes_is_split(h, huge));
     if (beside == 0 && h->runs >= RUNS_MOST) {
         return false;
     }
@@ -132,6 +133,7 @@ void fl_holes_join(struct fl_holes *h, uintptr_t huge)
 {
     uint64_t *group = group_of(h, huge);
 
+    fl_assert(fl_holes_is_split(h, huge) && h->split != 0);
     __atomic_store_n(group, *group & ~huge_bit(h, huge), __ATOMIC_RELAXED);
     group[1] &= ~huge_bit(h, huge);
     h->split--;
@@ -234,6 +236,7 @@ size_t fl_holes_fill(struct fl_holes *h, struct fl_range range)
 {
     size_t filled = change(h, range, FILL);
 
+    fl_assert(h->absent >= filled);
     h->absent -= filled;
     return filled;
 }

@@ -87,6 +87,7 @@ bool fl_move_begin(struct fl_pages *p, struct fl_move *m, struct fl_range to, un
 
 void fl_move_end(struct fl_pages *p, struct fl_move *m)
 {
+    fl_assert(fl_lock_is_busy(&p->move.lock));
     if (m->method == FL_METHOD_MOVE) {
         fl_sys.move_end(m->fd, m->to);
     }
@@ -164,6 +165,7 @@ static size_t count(struct fl_pages *p, size_t moved)
 
 size_t fl_move_pages(struct fl_pages *p, struct fl_move *m, struct fl_range from, uintptr_t to)
 {
+    fl_assert(from.len != 0 && (from.base | from.len | to) % fl_page.base == 0);
     uint64_t from_ns = fl_timeline_now();
     size_t moved =
         m->method == FL_METHOD_MOVE ? by_uffd(m, from, to) : by_remap(p, from, to, m->zone);

@@ -53,6 +53,7 @@ static void note(struct fl_region *r, const struct fl_memory *seen, size_t grant
     size_t now = atomic_load_explicit(&r->budget.granted, memory_order_relaxed);
     size_t since = now - granted_then;
 
+    fl_assert(fl_lock_is_busy(&r->shards.of[0].lock));
     *m = *seen;
     if (since <= SIZE_MAX / 2) { /* else more was given up than granted */
         take_off(&m->headroom, since);

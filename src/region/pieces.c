@@ -180,6 +180,7 @@ static void note_gone(struct fl_region *r, struct fl_extent *e, size_t *given)
 {
     size_t n = fl_holes_dig(&r->pages.holes, fl_extent_range(e));
 
+    fl_assert(r->held.populated >= n);
     e->holes += n;
     e->left |= FL_LEFT_HOLLOW;
     r->held.populated -= n;

@@ -219,6 +219,7 @@ size_t fl_region_purge(struct fl_region *r, uint32_t age)
 
 void fl_region_take_loan(struct fl_region *r, struct fl_fill_plan *g)
 {
+    fl_assert(g->loans != 0 && g->wanted != 0);
     g->loans--;
     if (atomic_load_explicit(&r->fork.threads, memory_order_relaxed) != 0) {
         g->loans = 0; /* the lock would not be had again before the fork is done */

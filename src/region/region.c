@@ -149,6 +149,7 @@ static void check_now_and_then(struct fl_region *r)
 
 void fl_region_unlock(struct fl_region *r)
 {
+    fl_assert(fl_lock_is_busy(&r->shards.of[0].lock));
     if (FL_UNLIKELY(atomic_load_explicit(&r->caches.deferred, memory_order_relaxed) != NULL)) {
         take_over_deferred(r);
     }

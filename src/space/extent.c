@@ -175,6 +175,7 @@ static FL_APART void put_new(struct fl_space *s, size_t last)
                                          8, 20, 3,  25, 14, 16, 28, 11, 22, 17};
     size_t next = s->descriptors.used + 1, begin = last + 1 - GROUP;
 
+    fl_assert(last % GROUP == GROUP - 1 && last >= next);
     s->descriptors.used = last;
     s->descriptors.plain += last + 1 - next;
     fl_extent_populate_ahead(s);
