@@ -33,6 +33,15 @@ static FL_COLD void note_touched(struct fl_extent *e)
     errno = saved;
 }
 
+/* The end of a free: what has to go to the region, if anything, goes. */
+static FL_APART void end_free(struct fl_extent *e)
+{
+    if (e != NULL) {
+        give(e);
+    }
+    fl_call_worker(false);
+}
+
 /* It is not kept as it is: see free_extent. */
 static FL_APART void free_slowly(struct fl_cache *c, struct fl_extent *e)
 {
@@ -46,10 +55,7 @@ static FL_APART void free_slowly(struct fl_cache *c, struct fl_extent *e)
     } else if (fl_may_keep(e, longest)) {
         e = fl_keep(c, e);
     }
-    if (e != NULL) {
-        give(e);
-    }
-    fl_call_worker(false);
+    end_free(e);
 }
 
 /* The cache has got one. NULL: nothing had to make room. */
@@ -58,11 +64,7 @@ static FL_APART void after_keep(struct fl_cache *c, struct fl_extent *old)
     if (!atomic_load(&c->listed)) {
         fl_cache_list(fl_route.region, c);
     }
-    old = old != NULL ? fl_let_go(c, old) : NULL;
-    if (old != NULL) {
-        give(old);
-    }
-    fl_call_worker(false);
+    end_free(old != NULL ? fl_let_go(c, old) : NULL);
 }
 
 /* Not a planned block. */
@@ -87,8 +89,10 @@ static FL_APART void free_extent(struct fl_extent *e)
 static FL_COLD void free_watched(struct fl_extent *e)
 {
     int saved = errno;
+    uint32_t life = e->life;
 
-    fl_plan_saw_free(e);
+    e->life = 0;
+    fl_plan_saw_free(e->watcher, life, e->len);
     errno = saved;
     if (e->content == FL_CONTENT_INNER) {
         fl_plan_give(e);

@@ -153,23 +153,18 @@ static void surround(const struct fl_extent *e)
     put_canary(block_of(e) + e->hardened.asked, slack_end(e));
 }
 
-void *fl_harden_take(size_t n, size_t align, enum fl_request_kind kind)
+/* The block that the extent was taken for. errno is kept. */
+static FL_APART void *dress(struct fl_extent *e, size_t n, size_t step, bool guarded, bool junk)
 {
-    size_t step = kind == FL_REQUEST_ALIGNED ? fl_max(align, MALLOC_ALIGN) : MALLOC_ALIGN;
-    bool guarded = is_guarded();
-    size_t body = fl_align_up(n, fl_page.base);
-    struct fl_extent *e = fl_from_region(body + (guarded ? fl_page.base : 0), step, kind);
-
-    if (e == NULL) {
-        return NULL;
-    }
     int saved = errno;
+    size_t body = fl_align_up(n, fl_page.base);
+
     e->hardened = (struct fl_hardened){
         .asked = n,
         .lead = guarded ? (uint16_t)fl_align_down(body - n, step) : 0,
         .align = (uint8_t)__builtin_ctzl(step),
     };
-    if (fl_harden.junk && kind != FL_REQUEST_CALLOC && e->content != FL_CONTENT_LAZY) {
+    if (junk && e->content != FL_CONTENT_LAZY) {
         (void)fl_libc.memset(block_of(e), JUNK_NEW, n);
     }
     if (guarded) {
@@ -178,6 +173,16 @@ void *fl_harden_take(size_t n, size_t align, enum fl_request_kind kind)
     }
     errno = saved;
     return block_of(e);
+}
+
+void *fl_harden_take(size_t n, size_t align, enum fl_request_kind kind)
+{
+    size_t step = kind == FL_REQUEST_ALIGNED ? fl_max(align, MALLOC_ALIGN) : MALLOC_ALIGN;
+    bool guarded = is_guarded(), junk = fl_harden.junk && kind != FL_REQUEST_CALLOC;
+    size_t room = fl_align_up(n, fl_page.base) + (guarded ? fl_page.base : 0);
+    struct fl_extent *e = fl_from_region(room, step, kind);
+
+    return e != NULL ? dress(e, n, step, guarded, junk) : NULL;
 }
 
 struct fl_extent *fl_harden_find(const void *p)

@@ -36,7 +36,7 @@ static void *hand_over(void *q, void *p, size_t old_len, size_t n)
 }
 
 /* A new block with the old one's bytes. NULL: the old one is untouched. */
-static void *move_block(void *p, size_t old_len, size_t n)
+static FL_APART void *move_block(void *p, size_t old_len, size_t n)
 {
     void *q = any_malloc(n);
 
@@ -73,16 +73,6 @@ static bool resize_in_place(struct fl_extent *e, size_t len)
     return done;
 }
 
-/* A step's block that is elsewhere now: both are there for a moment. */
-static FL_APART void tell_plan(uint32_t life, uint32_t watcher, size_t had, struct fl_extent *moved)
-{
-    fl_plan_count(1);
-    fl_tell_plan(moved, FL_REQUEST_MALLOC, fl_page.base);
-    if (life != 0) {
-        fl_plan_saw_free(&(struct fl_extent){.life = life, .watcher = watcher, .len = had});
-    }
-}
-
 /* Elsewhere, its pages moved; NULL: not possible, or not worth it. */
 static void *move_pages(struct fl_extent *e, size_t len)
 {
@@ -98,7 +88,11 @@ static void *move_pages(struct fl_extent *e, size_t len)
         e->life = life;
         return NULL;
     }
-    tell_plan(life, watcher, had, moved);
+    fl_plan_count(1); /* a step's block that is elsewhere now: both are there for a moment */
+    fl_tell_plan(moved, FL_REQUEST_MALLOC, fl_page.base);
+    if (life != 0) {
+        fl_plan_saw_free(watcher, life, had);
+    }
     return fl_block(moved);
 }
 
@@ -160,7 +154,7 @@ static void *next_realloc(void *p, size_t n)
  * one, which the filter may kill for: without us glibc may have learned to keep blocks of that
  * length in its heap, but none of 32 MiB or more. Shorter ones are copied, with room for what grows
  * bit by bit: the room is not touched, so it takes no memory. */
-static void *realloc_confined(void *p, size_t n)
+static FL_COLD void *realloc_confined(void *p, size_t n)
 {
     size_t had = fl_route.next.usable_size(p);
 

@@ -26,20 +26,6 @@ static bool is_bound(void)
     return fl_route.region->zones.placing.nodes != 0 && fl_region_is_bound();
 }
 
-static FL_COLD void *next_malloc(size_t n)
-{
-    void *p = is_bound() ? NULL : fl_route.next.malloc(n);
-
-    return p != NULL ? p : fl_no_memory();
-}
-
-static FL_COLD void *next_calloc(size_t n)
-{
-    void *p = is_bound() ? NULL : fl_route.next.calloc(1, n);
-
-    return p != NULL ? p : fl_no_memory();
-}
-
 /* What glibc's memalign(3) calls too much for an alignment. */
 static bool is_no_alignment(size_t align)
 {
@@ -60,6 +46,19 @@ void *fl_next_aligned(void *(*next)(size_t align, size_t n), size_t align, size_
         errno = ENOMEM;
     }
     return p;
+}
+
+/* What the region does not have. */
+static FL_COLD void *from_next(size_t n, size_t align, enum fl_request_kind kind)
+{
+    if (is_bound()) {
+        return fl_no_memory();
+    }
+    if (kind == FL_REQUEST_ALIGNED) {
+        return fl_next_aligned(fl_route.next.memalign, align, n);
+    }
+    void *p = kind == FL_REQUEST_CALLOC ? fl_route.next.calloc(1, n) : fl_route.next.malloc(n);
+    return p != NULL ? p : fl_no_memory();
 }
 
 /* What there is for the process is now known, or has changed. Or memory is short, and the next
@@ -112,27 +111,29 @@ static void after_hit(struct fl_cache *c, size_t len)
     }
 }
 
-static struct fl_extent *from_depot(struct fl_cache *c, size_t len, size_t align,
-                                    enum fl_request_kind kind)
+static FL_APART struct fl_extent *from_depot(struct fl_cache *c, size_t len)
 {
-    bool home = c != NULL && (!fl_cache_has_nodes(c) || fl_cache_is_home(c));
-    bool plain = align <= fl_page.base; /* no cache serves the rest */
-    struct fl_extent *e = NULL;
+    c->exact = (fl_plan_wants & FL_PLAN_WATCH) != 0;
+    struct fl_extent *e = fl_depot_take(fl_route.region, c, len);
 
-    if (home && plain && kind != FL_REQUEST_CALLOC) {
-        c->exact = (fl_plan_wants & FL_PLAN_WATCH) != 0;
-        e = fl_depot_take(fl_route.region, c, len);
-    }
     if (e != NULL) {
         after_hit(c, len);
     }
     return e;
 }
 
+static bool has_depot(const struct fl_cache *c, size_t align, enum fl_request_kind kind)
+{
+    bool home = c != NULL && (!fl_cache_has_nodes(c) || fl_cache_is_home(c));
+    bool plain = align <= fl_page.base; /* no cache serves the rest */
+
+    return home && plain && kind != FL_REQUEST_CALLOC;
+}
+
 static struct fl_extent *take(struct fl_cache *c, size_t len, size_t align,
                               enum fl_request_kind kind)
 {
-    struct fl_extent *e = from_depot(c, len, align, kind);
+    struct fl_extent *e = has_depot(c, align, kind) ? from_depot(c, len) : NULL;
 
     if (e == NULL) {
         fl_plan_count(1);
@@ -142,6 +143,26 @@ static struct fl_extent *take(struct fl_cache *c, size_t len, size_t align,
         fl_call_worker(true);
         tell_next();
     }
+    return e;
+}
+
+/* Apart: what the plan makes of it has the stack that the request had. */
+static FL_APART struct fl_extent *tell_plan(struct fl_extent *e, enum fl_request_kind kind,
+                                            size_t align, int saved)
+{
+    fl_tell_plan(e, kind, align);
+    errno = saved;
+    return e;
+}
+
+/* The end of a request that was served with `e`, or with NULL was not. */
+static FL_INLINE struct fl_extent *told(struct fl_extent *e, enum fl_request_kind kind,
+                                        size_t align, int saved)
+{
+    if (FL_UNLIKELY((fl_plan_wants & FL_PLAN_WATCH) != 0)) {
+        return tell_plan(e, kind, align, saved);
+    }
+    errno = saved;
     return e;
 }
 
@@ -155,13 +176,11 @@ FL_COLD struct fl_extent *fl_from_region(size_t len, size_t align, enum fl_reque
     if (!fl_region_is_closed(fl_route.region)) {
         e = take(fl_thread_cache(), len, align, kind);
     }
-    fl_tell_plan(e, kind, align);
-    errno = saved;
-    return e;
+    return told(e, kind, align, saved);
 }
 
 /* A block from the region; NULL when it has none. errno is kept. */
-static FL_COLD void *block_from_region(size_t n, size_t align, enum fl_request_kind kind)
+static FL_INLINE void *block_from_region(size_t n, size_t align, enum fl_request_kind kind)
 {
     if (FL_UNLIKELY(fl_harden.on)) {
         return fl_harden_take(n, align, kind);
@@ -170,14 +189,14 @@ static FL_COLD void *block_from_region(size_t n, size_t align, enum fl_request_k
     return e != NULL ? fl_block(e) : NULL;
 }
 
-static FL_COLD void *malloc_from_region(size_t n)
+static FL_COLD void *from_region_or_next(size_t n, size_t align, enum fl_request_kind kind)
 {
-    void *p = block_from_region(n, fl_page.base, FL_REQUEST_MALLOC);
+    void *p = block_from_region(n, align, kind);
 
-    return p != NULL ? p : next_malloc(n);
+    return p != NULL ? p : from_next(n, align, kind);
 }
 
-static struct fl_extent *from_plan(size_t len, size_t align)
+static FL_INLINE struct fl_extent *from_plan(size_t len, size_t align)
 {
     if ((fl_plan_wants & FL_PLAN_REPLAY) == 0) {
         return NULL;
@@ -200,27 +219,48 @@ struct fl_extent *fl_from_plan(size_t len)
     return e;
 }
 
+static FL_APART struct fl_extent *from_cache(size_t len)
+{
+    return fl_from_cache(len);
+}
+
 /* The thread's steps are learned, or served and it is not what was expected next. errno is kept. */
-static FL_APART struct fl_extent *from_step(size_t len, size_t align, enum fl_request_kind kind)
+static FL_INLINE struct fl_extent *from_step(size_t len, size_t align, enum fl_request_kind kind)
 {
     int saved = errno;
     struct fl_extent *e = from_plan(len, align);
 
     if (e == NULL && align <= fl_page.base) {
-        e = fl_from_cache(len);
+        e = from_cache(len);
     }
-    fl_tell_plan(e, kind, align);
-    errno = saved;
-    return e;
+    return told(e, kind, align, saved);
 }
 
-/* What the thread has at hand; NULL: nothing. */
-static FL_INLINE struct fl_extent *from_hand(size_t len, size_t align, enum fl_request_kind kind)
+/* errno is kept. */
+static FL_COLD void *clear_hollow(struct fl_extent *e)
 {
-    if (FL_UNLIKELY(fl_plan_cursor != NULL)) {
-        return from_step(len, align, kind);
+    int saved = errno;
+
+    fl_region_clear(fl_route.region, e);
+    errno = saved;
+    return fl_block(e);
+}
+
+/* Up to malloc_usable_size(3), which programs rely on: in glibc no byte of that is an old one. */
+static FL_INLINE void *zeroed(struct fl_extent *e)
+{
+    return FL_LIKELY(e->left == 0) ? fl_libc.memset(fl_block(e), 0, e->len) : clear_hollow(e);
+}
+
+/* All of a request of a thread with steps. */
+static FL_APART void *in_step(size_t n, size_t align, enum fl_request_kind kind)
+{
+    struct fl_extent *e = from_step(fl_extent_len(n), align, kind);
+
+    if (e == NULL) {
+        return from_region_or_next(n, align, kind);
     }
-    return align <= fl_page.base ? fl_from_cache(len) : NULL;
+    return kind == FL_REQUEST_CALLOC ? zeroed(e) : fl_block(e);
 }
 
 /* Now and then a hit is more than that. */
@@ -237,8 +277,7 @@ static FL_APART void *note_hit(struct fl_cache *c, struct fl_extent *e)
 static FL_INLINE struct fl_extent *from_own_depot(size_t len)
 {
     struct fl_cache *c = fl_my_cache;
-    bool may = c != NULL && fl_plan_cursor == NULL;
-    struct fl_extent *e = may ? fl_depot_take_same(fl_route.region, c, len) : NULL;
+    struct fl_extent *e = c != NULL ? fl_depot_take_same(fl_route.region, c, len) : NULL;
 
     if (e != NULL &&
         FL_UNLIKELY(fl_cache_look_is_due(c) || atomic_load(&fl_route.region->wants_worker))) {
@@ -252,11 +291,15 @@ static FL_APART void *malloc_unplanned(size_t n)
     size_t len = fl_route_ready() ? fl_extent_len(n) : 0;
 
     if (FL_UNLIKELY(len == 0)) {
-        return next_malloc(n);
+        return from_next(n, fl_page.base, FL_REQUEST_MALLOC);
     }
-    struct fl_extent *e = from_hand(len, fl_page.base, FL_REQUEST_MALLOC);
+    if (FL_UNLIKELY(fl_plan_cursor != NULL)) {
+        return in_step(n, fl_page.base, FL_REQUEST_MALLOC);
+    }
+    struct fl_extent *e = fl_from_cache(len);
     e = e != NULL ? e : from_own_depot(len);
-    return FL_LIKELY(e != NULL) ? fl_block(e) : malloc_from_region(n);
+    return FL_LIKELY(e != NULL) ? fl_block(e)
+                                : from_region_or_next(n, fl_page.base, FL_REQUEST_MALLOC);
 }
 
 static FL_COLD void *malloc_anew(struct fl_extent *e, size_t n)
@@ -299,22 +342,6 @@ void *fl_malloc_large(size_t n)
     return FL_LIKELY(e != NULL) ? fl_block(e) : malloc_unplanned(n);
 }
 
-/* errno is kept. */
-static FL_COLD void *clear_hollow(struct fl_extent *e)
-{
-    int saved = errno;
-
-    fl_region_clear(fl_route.region, e);
-    errno = saved;
-    return fl_block(e);
-}
-
-/* Up to malloc_usable_size(3), which programs rely on: in glibc no byte of that is an old one. */
-static FL_INLINE void *zeroed(struct fl_extent *e)
-{
-    return FL_LIKELY(e->left == 0) ? fl_libc.memset(fl_block(e), 0, e->len) : clear_hollow(e);
-}
-
 void *fl_calloc_large(size_t n)
 {
     struct fl_extent *e = fl_plan_cursor != NULL ? fl_plan_take_next(fl_plan_cursor, n) : NULL;
@@ -324,36 +351,27 @@ void *fl_calloc_large(size_t n)
     }
     size_t len = fl_route_ready() ? fl_extent_len(n) : 0;
     if (FL_UNLIKELY(len == 0)) {
-        return next_calloc(n);
+        return from_next(n, fl_page.base, FL_REQUEST_CALLOC);
     }
-    e = from_hand(len, fl_page.base, FL_REQUEST_CALLOC);
-    if (e != NULL) {
-        return zeroed(e);
+    if (FL_UNLIKELY(fl_plan_cursor != NULL)) {
+        return in_step(n, fl_page.base, FL_REQUEST_CALLOC);
     }
-    void *p = block_from_region(n, fl_page.base, FL_REQUEST_CALLOC);
-    return p != NULL ? p : next_calloc(n);
-}
-
-/* NULL: neither the plan nor the window has it. errno is kept. */
-static inline void *find_aligned(size_t align, size_t n)
-{
-    size_t len = fl_extent_len(n);
-
-    if (FL_UNLIKELY(len == 0)) {
-        return NULL;
-    }
-    struct fl_extent *e = from_hand(len, align, FL_REQUEST_ALIGNED);
-    return FL_LIKELY(e != NULL) ? fl_block(e) : block_from_region(n, align, FL_REQUEST_ALIGNED);
+    e = fl_from_cache(len);
+    return e != NULL ? zeroed(e) : from_region_or_next(n, fl_page.base, FL_REQUEST_CALLOC);
 }
 
 static FL_APART void *memalign_unplanned(size_t align, size_t n)
 {
-    void *p = fl_route_ready() ? find_aligned(align, n) : NULL;
+    size_t len = fl_route_ready() ? fl_extent_len(n) : 0;
 
-    if (FL_LIKELY(p != NULL)) {
-        return p;
+    if (FL_UNLIKELY(len == 0)) {
+        return from_next(n, align, FL_REQUEST_ALIGNED);
     }
-    return is_bound() ? fl_no_memory() : fl_next_aligned(fl_route.next.memalign, align, n);
+    if (FL_UNLIKELY(fl_plan_cursor != NULL)) {
+        return in_step(n, align, FL_REQUEST_ALIGNED);
+    }
+    struct fl_extent *e = align <= fl_page.base ? fl_from_cache(len) : NULL;
+    return FL_LIKELY(e != NULL) ? fl_block(e) : from_region_or_next(n, align, FL_REQUEST_ALIGNED);
 }
 
 void *fl_memalign_large(size_t align, size_t n)

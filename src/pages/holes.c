@@ -126,6 +126,7 @@ bool fl_holes_split(struct fl_holes *h, uintptr_t huge)
     uint64_t *group = group_of(h, huge);
     size_t beside = neighbours(h, huge);
 
+    fl_assert(huge % fl_page.huge == 0 && !fl_holes_is_split(h, huge));
     if (beside == 0 && h->runs >= RUNS_MOST) {
         return false;
     }
@@ -139,6 +140,7 @@ void fl_holes_join(struct fl_holes *h, uintptr_t huge)
 {
     uint64_t *group = group_of(h, huge);
 
+    fl_assert(fl_holes_is_split(h, huge) && h->split != 0);
     __atomic_store_n(group, *group & ~huge_bit(h, huge), __ATOMIC_RELAXED);
     group[1] &= ~huge_bit(h, huge);
     h->split--;
@@ -202,8 +204,8 @@ static uint64_t *bits_of(const struct fl_holes *h, uintptr_t addr, enum kind kin
 
 /* Within one huge page. Returns base pages. What is written next to a part that is another thread's
  * to read, see fl_holes_next_bare, leaves that as it is. */
-static size_t change_pages(struct fl_holes *h, struct fl_range part, enum kind kind,
-                           enum change how)
+static FL_APART size_t change_pages(struct fl_holes *h, struct fl_range part, enum kind kind,
+                                    enum change how)
 {
     size_t page = page_of(h, part.base);
     size_t end = page + (part.len >> fl_page.shift), changed = 0;
@@ -255,6 +257,7 @@ size_t fl_holes_fill(struct fl_holes *h, struct fl_range range)
 {
     size_t filled = change(h, range, ABSENT, FILL);
 
+    fl_assert(h->absent >= filled);
     h->absent -= filled;
     h->bare -= h->bare != 0 ? change(h, range, BARE, FILL) : 0;
     return filled;
@@ -306,13 +309,15 @@ struct fl_range fl_holes_next_bare(const struct fl_holes *h, struct fl_range ran
 
 void fl_holes_forget(struct fl_holes *h, struct fl_range range)
 {
-    struct fl_range run, rest = range;
+    uintptr_t end = fl_range_end(range);
 
-    while (h->split != 0 && (run = fl_holes_next_split(h, rest)).len != 0) {
-        (void)fl_holes_fill(h, run);
-        for (uintptr_t at = run.base; at < fl_range_end(run); at += fl_page.huge) {
-            fl_holes_join(h, at);
+    fl_assert(range.base % fl_page.huge == 0 && range.len % fl_page.huge == 0);
+    for (uintptr_t at = range.base; h->split != 0; at += fl_page.huge) {
+        at = fl_holes_first_split(h, (struct fl_range){at, end - at});
+        if (at == end) {
+            return;
         }
-        rest = (struct fl_range){fl_range_end(run), fl_range_end(rest) - fl_range_end(run)};
+        (void)fl_holes_fill(h, (struct fl_range){at, fl_page.huge});
+        fl_holes_join(h, at);
     }
 }

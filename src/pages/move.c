@@ -87,13 +87,14 @@ bool fl_move_begin(struct fl_pages *p, struct fl_move *m, struct fl_range to, un
 
 void fl_move_end(struct fl_pages *p, struct fl_move *m)
 {
+    fl_assert(fl_lock_is_busy(&p->move.lock));
     if (m->method == FL_METHOD_MOVE) {
         fl_sys.move_end(m->fd, m->to);
     }
     release(p, m);
 }
 
-static size_t by_uffd(const struct fl_move *m, struct fl_range from, uintptr_t to)
+static FL_APART size_t by_uffd(const struct fl_move *m, struct fl_range from, uintptr_t to)
 {
     size_t done = 0, most = from.len;
 
@@ -164,6 +165,7 @@ static size_t count(struct fl_pages *p, size_t moved)
 
 size_t fl_move_pages(struct fl_pages *p, struct fl_move *m, struct fl_range from, uintptr_t to)
 {
+    fl_assert(from.len != 0 && (from.base | from.len | to) % fl_page.base == 0);
     uint64_t from_ns = fl_timeline_now();
     size_t moved =
         m->method == FL_METHOD_MOVE ? by_uffd(m, from, to) : by_remap(p, from, to, m->zone);
@@ -187,21 +189,20 @@ size_t fl_move_by_map(struct fl_pages *p, struct fl_range from, uintptr_t to, un
     return count(p, moved);
 }
 
-/* The first huge pages of `from` of which something is there: {its start, 0} where none is. False:
- * unknown. */
-static bool find_touched(struct fl_range from, struct fl_range *out)
+/* Of `part` the first huge pages in which something is: {its end, 0} where none is. Where that is
+ * unknown, all of it. */
+static void narrow_to_touched(struct fl_range *part)
 {
-    struct fl_range part;
-    int n = fl_sys.touched(from, &part, 1);
+    struct fl_range found;
+    int n = fl_sys.touched(*part, &found, 1);
 
     if (n > 0) {
-        uintptr_t end = fl_align_up(fl_range_end(part), fl_page.huge);
-        out->base = fl_align_down(part.base, fl_page.huge);
-        out->len = end - out->base;
-    } else {
-        *out = (struct fl_range){fl_range_end(from), 0};
+        uintptr_t end = fl_align_up(fl_range_end(found), fl_page.huge);
+        part->base = fl_align_down(found.base, fl_page.huge);
+        part->len = end - part->base;
+    } else if (n == 0) {
+        *part = (struct fl_range){fl_range_end(*part), 0};
     }
-    return n >= 0;
 }
 
 size_t fl_move_hollow(struct fl_pages *p, struct fl_move *m, struct fl_range from, uintptr_t to)
@@ -209,18 +210,15 @@ size_t fl_move_hollow(struct fl_pages *p, struct fl_move *m, struct fl_range fro
     if (m->method != FL_METHOD_MOVE) { /* the map moves, whatever is behind it */
         return fl_move_pages(p, m, from, to);
     }
-    for (size_t done = 0; done < from.len;) {
-        struct fl_range there, rest = {from.base + done, from.len - done};
-        if (!find_touched(rest, &there)) {
-            there = rest;
-        }
-        size_t n = there.len != 0 ? fl_move_pages(p, m, there, to + (there.base - from.base)) : 0;
-        done = there.base - from.base + n;
-        if (n < there.len || there.len == 0) {
-            return done;
-        }
+    uintptr_t at = from.base, end = fl_range_end(from);
+    for (size_t n, len = 1; len != 0 && at < end; at += n) {
+        struct fl_range part = {at, end - at};
+        narrow_to_touched(&part);
+        at = part.base;
+        n = part.len != 0 ? fl_move_pages(p, m, part, to + (at - from.base)) : 0;
+        len = n == part.len ? n : 0;
     }
-    return from.len;
+    return at - from.base;
 }
 
 /* Moves one base page between two that no other thread has. */
@@ -229,16 +227,16 @@ static int try_a_move(struct fl_pages *p, struct fl_range two)
     struct fl_range to = {two.base, fl_page.base};
     char *from = (char *)two.base + fl_page.base; /* NOLINT(performance-no-int-to-ptr) */
     struct fl_move m;
-    size_t moved = 0;
 
     *(volatile char *)from = 1;
-    bool begun = begin_by_method(p, &m, to, 0);
-    if (begun) {
-        moved = fl_move_pages(p, &m, (struct fl_range){(uintptr_t)from, fl_page.base}, to.base);
-        fl_move_end(p, &m);
-        __atomic_fetch_sub(&p->stats->move_bytes, moved, __ATOMIC_RELAXED);
+    if (!begin_by_method(p, &m, to, 0)) {
+        return -EAGAIN;
     }
-    return !begun ? -EAGAIN : moved == fl_page.base ? 0 : -EIO;
+    bool tried = m.method == FL_METHOD_MOVE; /* else it fell at the begin */
+    size_t moved = tried ? by_uffd(&m, (struct fl_range){(uintptr_t)from, fl_page.base}, to.base)
+                         : fl_page.base;
+    fl_move_end(p, &m);
+    return moved == fl_page.base ? 0 : -EIO;
 }
 
 void fl_move_probe(struct fl_pages *p)

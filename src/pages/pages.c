@@ -16,7 +16,7 @@ void fl_pages_mapped(const struct fl_pages *p, struct fl_range part, unsigned zo
     }
 }
 
-int fl_pages_commit(struct fl_pages *p, struct fl_range part, bool huge, unsigned zone)
+FL_APART int fl_pages_commit(struct fl_pages *p, struct fl_range part, bool huge, unsigned zone)
 {
     int rc = fl_vspace_commit(p->window, part, huge);
 
@@ -28,13 +28,11 @@ int fl_pages_commit(struct fl_pages *p, struct fl_range part, bool huge, unsigne
 
 void fl_pages_commit_absent(struct fl_pages *p, struct fl_range range, unsigned zone)
 {
-    if (fl_pages_commit(p, range, p->huge, zone) != -EEXIST) {
-        return;
-    }
-    for (size_t done = 0; done < range.len;) {
-        uintptr_t at = range.base + done, next = fl_range_end(fl_huge_of(at));
-        struct fl_range part = {at, fl_min(next - at, range.len - done)};
-        (void)fl_pages_commit(p, part, p->huge, zone);
-        done += part.len;
+    uintptr_t end = fl_range_end(range);
+    int rc = fl_pages_commit(p, range, p->huge, zone);
+
+    for (uintptr_t at = range.base, next; rc == -EEXIST && at < end; at = next) {
+        next = fl_min(fl_range_end(fl_huge_of(at)), end);
+        (void)fl_pages_commit(p, (struct fl_range){at, next - at}, p->huge, zone);
     }
 }

@@ -242,8 +242,9 @@ enum fl_request_kind { FL_REQUEST_MALLOC, FL_REQUEST_CALLOC, FL_REQUEST_ALIGNED 
 
 /* The request was served with `e`, by the plan or not. */
 void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align);
-/* `e` has a life and is about to be free. Any thread. */
-void fl_plan_saw_free(struct fl_extent *e);
+/* A block of `len` bytes is about to be free, or is elsewhere now: its extent had that life and
+ * that watcher, and has none any more. Any thread. */
+void fl_plan_saw_free(uint32_t watcher, uint32_t life, size_t len);
 /* `e` is FL_CONTENT_INNER and CACHED. Any thread; no lock. Keeps errno.  Signals: safe. */
 void fl_plan_give(struct fl_extent *e);
 /* realloc of such a block, LIVE, in place: within what the plan has for it. */

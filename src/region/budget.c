@@ -18,6 +18,7 @@ void fl_region_forgo(struct fl_region *r, size_t fresh)
 
 void fl_region_spend(struct fl_region *r, size_t fresh)
 {
+    fl_assert(r->budget.left >= fresh);
     r->budget.left -= fresh;
     grant(r, fresh);
 }

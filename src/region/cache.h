@@ -97,23 +97,17 @@ static FL_INLINE struct fl_extent *fl_cache_take_slot(struct fl_cache *c, size_t
  * signal-safe. */
 static inline struct fl_extent *fl_cache_take(struct fl_region *r, struct fl_cache *c, size_t len)
 {
-    for (struct fl_cache_slot *s = c->slot; s < c->slot + FL_CACHE_SLOTS; s++) {
-        if (atomic_load_explicit(&s->len, memory_order_relaxed) != len ||
-            atomic_load_explicit(&s->extent, memory_order_relaxed) == NULL) {
-            continue;
-        }
-        /* acquire: pairs with the release in fl_cache_put */
-        struct fl_extent *e = atomic_exchange_explicit(&s->extent, NULL, memory_order_acquire);
-        if (FL_LIKELY(e != NULL && e->len == len)) {
-            fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
-            atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
-            return e;
-        }
-        if (e != NULL) {
-            fl_region_defer(r, e); /* a signal handler changed the slot between the loads */
-        }
+    struct fl_extent *e = fl_cache_take_slot(c, len);
+
+    if (FL_UNLIKELY(e != NULL && e->len != len)) {
+        fl_region_defer(r, e);
+        e = NULL;
     }
-    return NULL;
+    if (e != NULL) {
+        fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
+        atomic_store_explicit(&e->state, FL_EXTENT_LIVE, memory_order_relaxed);
+    }
+    return e;
 }
 
 static inline bool fl_cache_has_nodes(const struct fl_cache *c)

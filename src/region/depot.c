@@ -67,6 +67,7 @@ static size_t most_for(const struct fl_region *r, unsigned i, const struct fl_ca
 static void give_chain(struct fl_region *r, struct fl_extent *e)
 {
     if (fl_shards_open(&r->shards) != 1 && fl_shard_give_chain(r, e)) {
+        fl_shards_look_if_due(r, &r->shards);
         return;
     }
     if (fl_region_lock_unless_forking(r)) {

@@ -36,6 +36,7 @@ void fl_fill_return(const struct fl_fill_plan *g)
         return;
     }
     uint64_t bit = (uint64_t)1 << (g - plans);
+    fl_assert((mine & bit) != 0);
     atomic_fetch_and_explicit(&used, ~bit, memory_order_release);
     atomic_signal_fence(memory_order_seq_cst);
     mine &= ~bit;

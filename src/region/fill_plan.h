@@ -39,6 +39,7 @@ struct fl_region_request {
     struct fl_cache *own; /* the thread's; NULL: none */
     size_t len, align;
     const struct fl_wish *wish;
+    uint32_t station; /* the calling thread's */
 };
 
 /* How far the fresh ranges of a fill plan are filled, in whole huge pages. */
@@ -48,6 +49,8 @@ struct fl_filling {
     unsigned i;                  /* the range that is being filled; nfresh: no more can be moved */
     bool open;
     struct fl_move move;
+    struct fl_range from; /* what moves; here, and not on a stack that may be small */
+    size_t moved;         /* bytes of that, from its start */
 };
 
 /* What has to be done, outside the lock, before an extent may be handed out, and with what. */
@@ -88,7 +91,6 @@ struct fl_fill_plan {
     struct fl_extent *donors; /* ISOLATED; a chain by `next` */
     struct fl_extent *held;   /* the same, by address: what it is carved from */
     /* The last members: fl_fill_begin leaves them. */
-    struct fl_memory look_made; /* for `seen`: by the request itself */
     struct fl_region_request asked;
     struct fl_wish wish;                  /* of the thread's, where it has one */
     struct fl_run run;                    /* that is carved */
@@ -125,7 +127,7 @@ _Static_assert(offsetof(struct fl_fill_plan, hidden) +
  * copy, all of it costs more than the rest of a request. */
 static inline void fl_fill_begin(struct fl_fill_plan *g, bool zero, const struct fl_memory *seen)
 {
-    memset(g, 0, offsetof(struct fl_fill_plan, look_made));
+    memset(g, 0, offsetof(struct fl_fill_plan, asked));
     g->zero = zero;
     g->seen = seen;
 }

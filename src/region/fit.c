@@ -116,13 +116,12 @@ static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent
     fl_advice_note_merged(into, hidden);
 }
 
-enum fl_queue fl_fit_queue_of(struct fl_region *r, const struct fl_extent *e)
+static FL_INLINE enum fl_queue queue_of(struct fl_region *r, const struct fl_extent *e)
 {
-    struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
-
     if (e->content == FL_CONTENT_EMPTY) {
         return FL_QUEUE_NONE;
     }
+    struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
     if (inner.len == 0) {
         return fl_extent_there(e) != 0 ? FL_QUEUE_PIECES : FL_QUEUE_NONE;
     }
@@ -131,11 +130,16 @@ enum fl_queue fl_fit_queue_of(struct fl_region *r, const struct fl_extent *e)
     return rough ? FL_QUEUE_ROUGH : FL_QUEUE_AGE;
 }
 
+enum fl_queue fl_fit_queue_of(struct fl_region *r, const struct fl_extent *e)
+{
+    return queue_of(r, e);
+}
+
 /* Oldest first, nearly: what comes back older than the head becomes the head. */
 void fl_fit_enqueue(struct fl_region *r, struct fl_extent *e)
 {
     fl_assert(fl_extent_state(e) == FL_EXTENT_FREE);
-    e->queue = (uint8_t)fl_fit_queue_of(r, e);
+    e->queue = (uint8_t)queue_of(r, e);
     struct fl_extent_list *list = list_of(&r->zones.of[e->zone], e->queue);
     const struct fl_extent *head = TAILQ_FIRST(list);
     uint32_t own = atomic_load_explicit(&e->epoch, memory_order_relaxed);

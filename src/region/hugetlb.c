@@ -28,7 +28,7 @@ static bool is_on_hugetlb(const struct fl_extent *e)
     return (e->left & FL_LEFT_HUGETLB) != 0;
 }
 
-static void say_refused(const struct fl_region *r, size_t len, int rc)
+static FL_APART void say_refused(const struct fl_region *r, size_t len, int rc)
 {
     static _Atomic bool said;
     char line[128];
@@ -173,14 +173,13 @@ bool fl_region_drop_hugetlb(struct fl_region *r, struct fl_range range, bool cle
 /* Notes the blocks that there are, and how much memory copies of them may take. */
 static size_t begin_copies(struct fl_region *r)
 {
-    struct fl_memory seen = {.headroom = 0};
     size_t room = 0;
 
     fl_region_lock(r);
     r->hugetlb.copied = TAILQ_FIRST(&r->hugetlb.live);
     bool copies = r->config.hugetlb_fork == FL_PIN_COPIED && !fl_sys_is_confined();
-    if (r->hugetlb.copied != NULL && copies && fl_look_leaving_lock(r, &seen)) {
-        room = seen.headroom - seen.headroom / ROOM_SHARE;
+    if (r->hugetlb.copied != NULL && copies && fl_look_leaving_lock(r)) {
+        room = r->look.noted.headroom - r->look.noted.headroom / ROOM_SHARE;
     }
     fl_region_unlock(r);
     return room;

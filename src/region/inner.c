@@ -159,8 +159,8 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
         refusal = fl_supply_plan(r, g, part.len, part.len, 0);
         if (g->wanted != 0) {
             fl_region_take_loan(r, g);
-        } else if (refusal == -EBUSY && g->seen == NULL && fl_look_leaving_lock(r, &g->look_made)) {
-            g->seen = &g->look_made;
+        } else if (refusal == -EBUSY && g->seen == NULL && fl_look_leaving_lock(r)) {
+            g->seen = &r->look.noted;
         } else {
             break;
         }
@@ -187,8 +187,10 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
 
 bool fl_inner_fill(struct fl_region *r, struct fl_inner *in, struct fl_range part)
 {
+    static const struct fl_part_how unasked = {.asked_for = false};
+
     make_blocks(r, in, part);
-    return fl_part_fill(r, in->outer, part, &(struct fl_part_how){.asked_for = false});
+    return fl_part_fill(r, in->outer, part, &unasked);
 }
 
 void fl_inner_warm(struct fl_region *r, struct fl_range blocks, struct fl_range part)
@@ -229,7 +231,8 @@ static struct fl_extent *take_refuge(struct fl_region *r, size_t len, unsigned z
 }
 
 /* One batch of one range. Returns bytes, from its start. */
-static size_t move_part(struct fl_region *r, struct fl_range from, uintptr_t to, unsigned zone)
+static FL_APART size_t move_part(struct fl_region *r, struct fl_range from, uintptr_t to,
+                                 unsigned zone)
 {
     struct fl_move m;
     size_t moved = 0;

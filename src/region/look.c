@@ -47,37 +47,41 @@ static void take_off(uint64_t *room, uint64_t bytes)
 }
 
 /* Of what was seen nothing is left that others were granted since. */
-static void discount(const struct fl_region *r, struct fl_memory *m, size_t granted_then)
+static void note(struct fl_region *r, const struct fl_memory *seen, size_t granted_then)
 {
+    struct fl_memory *m = &r->look.noted;
     size_t now = atomic_load_explicit(&r->budget.granted, memory_order_relaxed);
     size_t since = now - granted_then;
 
+    fl_assert(fl_lock_is_busy(&r->shards.of[0].lock));
+    *m = *seen;
     if (since <= SIZE_MAX / 2) { /* else more was given up than granted */
         take_off(&m->headroom, since);
         take_off(&m->eager, since);
     }
+    r->pressure.surplus = fl_max(r->pressure.surplus, fl_region_note_memory(r, m));
 }
 
 /* The worker's look, with no lock held: no other thread waits while it is held up there. */
-static void look_by_worker(struct fl_region *r, struct fl_memory *out)
+static FL_APART void look_by_worker(struct fl_region *r)
 {
+    struct fl_memory seen;
     size_t granted = atomic_load_explicit(&r->budget.granted, memory_order_relaxed);
     size_t held = r->held.populated;
 
     fl_region_unlock(r);
     r->look.worker_scratch.held = &held;
     r->look.worker_scratch.promises = r->look.scratch.promises;
-    fl_memory_look(out, &r->look.worker_scratch);
+    fl_memory_look(&seen, &r->look.worker_scratch);
     forget_held(r);
     fl_region_lock(r);
-    discount(r, out, granted);
-    r->pressure.surplus = fl_max(r->pressure.surplus, fl_region_note_memory(r, out));
+    note(r, &seen, granted);
 }
 
-bool fl_look_leaving_lock(struct fl_region *r, struct fl_memory *out)
+bool fl_look_leaving_lock(struct fl_region *r)
 {
     if (fl_thread != FL_THREAD_PROGRAM) {
-        look_by_worker(r, out);
+        look_by_worker(r);
         return true;
     }
     uint32_t begun = atomic_load_explicit(&r->look.begun, memory_order_relaxed);
@@ -94,9 +98,7 @@ bool fl_look_leaving_lock(struct fl_region *r, struct fl_memory *out)
     }
     fl_region_lock(r);
     if (looked) { /* under both locks, so that looks are noted in their order */
-        *out = r->look.seen;
-        discount(r, out, r->look.granted);
-        r->pressure.surplus = fl_max(r->pressure.surplus, fl_region_note_memory(r, out));
+        note(r, &r->look.seen, r->look.granted);
         fl_lock_release(&r->pages.asking);
     }
     fl_region_leave();
@@ -105,12 +107,10 @@ bool fl_look_leaving_lock(struct fl_region *r, struct fl_memory *out)
 
 void fl_look_after_take(struct fl_region *r, size_t on_touch)
 {
-    struct fl_memory m;
-
     if (!fl_region_lock_unless_forking(r)) {
         return; /* the next one looks */
     }
-    if (fl_look_leaving_lock(r, &m) && on_touch > m.headroom / 2) {
+    if (fl_look_leaving_lock(r) && on_touch > r->look.noted.headroom / 2) {
         atomic_store_explicit(&r->starved, true, memory_order_relaxed);
     }
     fl_region_unlock(r);
@@ -118,10 +118,8 @@ void fl_look_after_take(struct fl_region *r, size_t on_touch)
 
 bool fl_region_counts_maps(struct fl_region *r)
 {
-    struct fl_memory m;
-
-    fl_region_lock(r);
-    bool seen = fl_look_leaving_lock(r, &m);
+    fl_region_lock(r); /* amid another thread's fork: as if they were counted */
+    bool counts = !fl_look_leaving_lock(r) || r->look.noted.keep != UINT64_MAX;
     fl_region_unlock(r);
-    return !seen || m.keep != UINT64_MAX; /* amid another thread's fork: as if they were */
+    return counts;
 }

@@ -9,16 +9,17 @@ struct fl_region;
 /* Lock: pages.asking. */
 struct fl_look {
     struct fl_memory seen;  /* the last answer */
+    struct fl_memory noted; /* the same, less what was granted since. Lock: region */
     size_t granted;         /* budget.granted when that look began */
     _Atomic uint32_t begun; /* looks. Read without the lock: which look one may share */
     struct fl_memory_scratch scratch;
     struct fl_memory_scratch worker_scratch; /* the worker's, without the lock */
 };
 
-/* Looks at the memory, and notes what is seen. The lock is released meanwhile: all that depends on
- * it is to be decided anew.
+/* Looks at the memory, and notes what is seen: r->look.noted. The lock is released meanwhile: all
+ * that depends on it is to be decided anew.
  * False: another thread forks, and nothing was seen. */
-bool fl_look_leaving_lock(struct fl_region *r, struct fl_memory *out);
+bool fl_look_leaving_lock(struct fl_region *r);
 /* After a request that wanted a look but did not wait for it; `on_touch` bytes were handed out
  * unpopulated. No lock held. */
 void fl_look_after_take(struct fl_region *r, size_t on_touch);

@@ -162,8 +162,8 @@ static bool is_gone(struct fl_region *r, const struct fl_extent *e, struct fl_ra
     return e->holes != 0 && fl_holes_in(h, part) == part.len;
 }
 
-static enum verdict judge(struct fl_region *r, struct fl_extent *e, struct fl_range part,
-                          struct terms terms)
+static FL_APART enum verdict judge(struct fl_region *r, struct fl_extent *e, struct fl_range part,
+                                   struct terms terms)
 {
     struct fl_range huge = fl_huge_of(part.base);
 
@@ -201,7 +201,7 @@ static struct fl_range worthy(struct fl_region *r, const struct fl_extent *e, st
 
 /* What was never touched lies beside a block that was not either, mostly: were their huge page
  * split, base pages would come to the block, and nothing is gained. No lock held. */
-static bool is_there(const struct fl_extent *e, uint32_t age)
+static FL_APART bool is_there(const struct fl_extent *e, uint32_t age)
 {
     size_t there = 0;
 
@@ -214,6 +214,7 @@ static void note_gone(struct fl_region *r, struct fl_extent *e, bool bare, size_
     size_t n = fl_holes_dig(&r->pages.holes, fl_extent_range(e));
     size_t stripped = bare ? fl_holes_strip(&r->pages.holes, fl_extent_range(e)) : 0;
 
+    fl_assert(r->held.populated >= n);
     e->holes += n;
     e->left |= FL_LEFT_HOLLOW;
     r->held.populated -= n;
@@ -256,14 +257,13 @@ static void note_refusal(struct fl_region *r)
 static enum outcome give_apart(struct fl_region *r, struct fl_extent *e, enum verdict v,
                                struct terms terms, size_t *given)
 {
-    struct fl_range part = fl_extent_range(e), huge = fl_huge_of(part.base);
-    uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
+    struct fl_range huge = fl_huge_of(e->base);
     uint64_t tries = ++r->pieces.tries;
 
     fl_region_unlock(r);
     bool there = v == TAKE || terms.bare || is_there(e, terms.age);
-    bool gone = there && fl_purge_piece(&r->pages, part);
-    bool bare = gone && terms.bare && fl_vspace_decommit(&r->space.window, part) == 0;
+    bool gone = there && fl_purge_piece(&r->pages, fl_extent_range(e));
+    bool bare = gone && terms.bare && fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0;
     fl_region_lock(r);
     if (gone) {
         note_gone(r, e, bare, given);
@@ -271,7 +271,8 @@ static enum outcome give_apart(struct fl_region *r, struct fl_extent *e, enum ve
         undo_split(r, huge, tries, there);
     }
     if (there && !gone) { /* locked in memory, say: no second try soon */
-        atomic_store_explicit(&e->epoch, now, memory_order_relaxed);
+        atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
+                              memory_order_relaxed);
         note_refusal(r);
     }
     fl_isolated_return(r, e, false);

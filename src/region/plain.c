@@ -63,7 +63,9 @@ static struct fl_extent *take_plain(struct fl_region *r, struct fl_cache *own, s
         return NULL;
     }
     if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1)) {
-        return fl_shard_take(r, own, len, align);
+        struct fl_extent *e = fl_shard_take(r, own, len, align);
+        fl_shards_look_if_due(r, &r->shards);
+        return e;
     }
     struct fl_shard *s = &r->shards.of[0];
     fl_shard_look(r, s);

@@ -231,8 +231,6 @@ static void give_pieces(struct fl_region *r)
 
 void fl_region_unlock_and_look(struct fl_region *r, size_t len)
 {
-    struct fl_memory m;
-
     if (FL_UNLIKELY(fl_sys_is_confined())) {
         r->pressure.since_look = 0;
         fl_region_unlock(r);
@@ -240,8 +238,7 @@ void fl_region_unlock_and_look(struct fl_region *r, size_t len)
         return;
     }
     size_t surplus = take_surplus(r);
-    bool due =
-        is_due(r, len, surplus != 0 ? 0 : r->pressure.look_after) && fl_look_leaving_lock(r, &m);
+    bool due = is_due(r, len, surplus != 0 ? 0 : r->pressure.look_after) && fl_look_leaving_lock(r);
     surplus = fl_max(surplus, take_surplus(r));
     bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
     bool tick = fl_tick_is_due(r), pieces = are_pieces_due(r, len);

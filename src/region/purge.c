@@ -220,20 +220,20 @@ size_t fl_region_purge(struct fl_region *r, uint32_t age)
 
 void fl_region_take_loan(struct fl_region *r, struct fl_fill_plan *g)
 {
-    size_t wanted = g->wanted;
-
-    g->wanted = 0;
+    fl_assert(g->loans != 0 && g->wanted != 0);
     g->loans--;
     if (atomic_load_explicit(&r->fork.threads, memory_order_relaxed) != 0) {
         g->loans = 0; /* the lock would not be had again before the fork is done */
+        g->wanted = 0;
         return;
     }
     fl_region_unlock(r);
-    if (r->hooks.lend(fl_zone_class(r, g->zone), wanted) != 0) {
+    if (r->hooks.lend(fl_zone_class(r, g->zone), g->wanted) != 0) {
         g->lent = true;
     } else {
         g->dry = (uint8_t)(g->zone + 1);
     }
+    g->wanted = 0;
     fl_region_lock(r);
 }
 

@@ -266,12 +266,11 @@ static int may_hold(struct fl_region *r, size_t len, unsigned zone, const struct
 
 static struct fl_reserve_chunk *claim_now(struct fl_region *r, size_t len, unsigned zone)
 {
-    struct fl_memory seen;
     int refusal = may_hold(r, len, zone, NULL);
     size_t want = len;
 
-    if (refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
-        refusal = may_hold(r, len, zone, &seen);
+    if (refusal == -EBUSY && fl_look_leaving_lock(r)) {
+        refusal = may_hold(r, len, zone, &r->look.noted);
     }
     return refusal == 0 ? claim_empty(r, &want, zone) : NULL;
 }

@@ -149,6 +149,7 @@ static void check_now_and_then(struct fl_region *r)
 
 void fl_region_unlock(struct fl_region *r)
 {
+    fl_assert(fl_lock_is_busy(&r->shards.of[0].lock));
     if (FL_UNLIKELY(atomic_load_explicit(&r->caches.deferred, memory_order_relaxed) != NULL)) {
         take_over_deferred(r);
     }
@@ -290,6 +291,7 @@ static size_t leave_to_kernel(struct fl_region *r, const struct fl_extent *e)
 void fl_region_give(struct fl_region *r, struct fl_extent *e)
 {
     if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1) && fl_shard_give(r, e)) {
+        fl_shards_look_if_due(r, &r->shards);
         return;
     }
     size_t len = e->len, unreclaimable = len;

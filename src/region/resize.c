@@ -69,9 +69,9 @@ static bool extend_looking(struct fl_region *r, struct fl_extent *e, size_t len,
 {
     bool done = extend(r, e, len, g);
 
-    if (!done && g->refusal == -EBUSY && fl_look_leaving_lock(r, &g->look_made) &&
+    if (!done && g->refusal == -EBUSY && fl_look_leaving_lock(r) &&
         fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) == 0) {
-        g->seen = &g->look_made;
+        g->seen = &r->look.noted;
         done = extend(r, e, len, g);
         g->seen = NULL;
     }
@@ -350,46 +350,76 @@ static FL_APART size_t move_own(struct fl_region *r, const struct fl_extent *e, 
     return moved;
 }
 
-static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e, size_t len)
+/* What of `e` can move: whole huge pages. */
+static struct fl_range own_of(const struct fl_extent *e)
 {
-    struct fl_range all = fl_extent_range(e), own = fl_range_inner(all, fl_page.huge);
-    struct fl_fill_plan *g = FL_FILL_PLAN();
+    return fl_range_inner(fl_extent_range(e), fl_page.huge);
+}
 
-    fl_fill_begin(g, false, NULL);
+/* The steps of move_populated, apart: none has the stack of another one on top of its own.
+ * Where it goes; NULL: not possible. No lock held. */
+static FL_APART struct fl_extent *find_place(struct fl_region *r, const struct fl_extent *e,
+                                             size_t len, struct fl_fill_plan *g)
+{
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0); /* what waits there may give its pages */
-    struct fl_extent *to = carve_alike(r, e, len, own, g);
-    if (to == NULL && g->refusal == -EBUSY && fl_look_leaving_lock(r, &g->look_made)) {
-        g->seen = &g->look_made;
-        to = carve_alike(r, e, len, own, g);
+    struct fl_extent *to = carve_alike(r, e, len, own_of(e), g);
+    if (to == NULL && g->refusal == -EBUSY && fl_look_leaving_lock(r)) {
+        g->seen = &r->look.noted;
+        to = carve_alike(r, e, len, own_of(e), g);
         g->seen = NULL;
     }
     fl_region_unlock(r);
+    return to;
+}
+
+/* Returns bytes moved: the rest is to be filled, and copied. */
+static FL_APART size_t move_most(struct fl_region *r, struct fl_extent *e, struct fl_extent *to,
+                                 struct fl_fill_plan *g)
+{
+    struct fl_range own = own_of(e), there = {own.base - e->base + to->base, own.len};
+
+    if (FL_UNLIKELY(fl_extent_is_thin(e))) {
+        hand_on_thin(e, to, there);
+        (void)fl_sys.advise(fl_extent_range(e), FL_ADVICE_HUGE); /* for the heirs of the rest */
+    }
+    size_t moved = move_own(r, e, own, there, to->zone);
+    /* No other pages may come to where only holes of a huge page have moved. */
+    spare(g, (struct fl_range){there.base, fl_align_up(moved, fl_page.huge)});
+    return moved;
+}
+
+/* What did not move is copied, into what a part of a huge page has become, too; `e` is given up. */
+static FL_APART void copy_rest(struct fl_region *r, struct fl_extent *e, struct fl_extent *to,
+                               size_t moved)
+{
+    struct fl_range all = fl_extent_range(e), own = own_of(e);
+    uintptr_t there = own.base - all.base + to->base;
+
+    copy((struct fl_range){own.base + moved, own.len - moved}, there + moved);
+    copy((struct fl_range){all.base, own.base - all.base}, to->base);
+    copy((struct fl_range){fl_range_end(own), fl_range_end(all) - fl_range_end(own)},
+         there + own.len);
+    give_remains(r, e, own, (struct fl_range){own.base, fl_align_down(moved, fl_page.huge)});
+    fl_region_lock(r);
+    fl_thin_watch(r, to, to->len - all.len);
+    fl_region_unlock(r);
+}
+
+static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e, size_t len)
+{
+    struct fl_fill_plan *g = FL_FILL_PLAN();
+
+    fl_fill_begin(g, false, NULL);
+    struct fl_extent *to = find_place(r, e, len, g);
     if (to == NULL) {
         fl_fill_return(g);
         return NULL;
     }
-    uintptr_t shift = to->base - all.base;
-    struct fl_range there = {own.base + shift, own.len};
-    if (FL_UNLIKELY(fl_extent_is_thin(e))) {
-        hand_on_thin(e, to, there);
-        (void)fl_sys.advise(all, FL_ADVICE_HUGE); /* for who gets what does not move */
-    }
-    size_t moved = move_own(r, e, own, there, to->zone);
-    /* What did not move is copied: into what a part of a huge page has become, too. */
-    struct fl_range whole = {own.base, fl_align_down(moved, fl_page.huge)};
-    /* No other pages may come to where only holes of a huge page have moved. */
-    spare(g, (struct fl_range){there.base, fl_align_up(moved, fl_page.huge)});
+    size_t moved = move_most(r, e, to, g);
     fl_fill_carry_out(r, g);
     fl_fill_return(g);
-    copy((struct fl_range){own.base + moved, own.len - moved}, there.base + moved);
-    copy((struct fl_range){all.base, own.base - all.base}, to->base);
-    copy((struct fl_range){fl_range_end(own), fl_range_end(all) - fl_range_end(own)},
-         fl_range_end(there));
-    give_remains(r, e, own, whole);
-    fl_region_lock(r);
-    fl_thin_watch(r, to, to->len - all.len);
-    fl_region_unlock(r);
+    copy_rest(r, e, to, moved);
     return to;
 }
 

@@ -236,14 +236,12 @@ static bool is_due(const struct fl_region *r, const struct fl_shard *s)
     return s->since.came_back >= fl_max(rest / n, every / LOOKS / n);
 }
 
-static void unlock_and_look(struct fl_region *r, struct fl_shard *s)
+static void unlock_as_due(struct fl_region *r, struct fl_shard *s)
 {
-    bool due = is_ordinary(r) && is_due(r, s);
-
-    unlock(r, s);
-    if (FL_UNLIKELY(due)) {
-        fl_region_look_after(r, 0);
+    if (FL_UNLIKELY(is_ordinary(r) && is_due(r, s))) {
+        atomic_store_explicit(&r->shards.due, true, memory_order_relaxed);
     }
+    unlock(r, s);
 }
 
 /* NULL, and no *more: no other shard may serve it either. The lock is held; it is released. */
@@ -256,7 +254,7 @@ static struct fl_extent *try(struct fl_region *r, struct fl_shard *s, struct fl_
     if (*more) {
         e = take_from(r, s, own, len);
     }
-    unlock_and_look(r, s);
+    unlock_as_due(r, s);
     return e;
 }
 
@@ -352,7 +350,7 @@ bool fl_shard_give(struct fl_region *r, struct fl_extent *e)
         count_back(s, e);
         (void)fl_fit_insert(r, e);
     }
-    unlock_and_look(r, s);
+    unlock_as_due(r, s);
     return may;
 }
 
@@ -371,7 +369,7 @@ bool fl_shard_give_chain(struct fl_region *r, struct fl_extent *e)
         put_down_chain(r, s, take_left(s));
         put_down_chain(r, s, e);
     }
-    unlock_and_look(r, s);
+    unlock_as_due(r, s);
     return may;
 }
 

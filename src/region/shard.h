@@ -12,6 +12,7 @@
 #ifndef FL_REGION_SHARD_H
 #define FL_REGION_SHARD_H
 
+#include "region/pressure.h"
 #include "space/space.h"
 
 struct fl_region;
@@ -44,6 +45,7 @@ struct fl_shard {
 struct fl_shards {
     _Atomic unsigned n;    /* open; they are never closed. Relaxed without a lock: a hint */
     _Atomic bool ordinary; /* with several: what is to be done may be done by one lock. Likewise */
+    _Atomic bool due;      /* enough came back that all are to be looked at. Likewise */
     size_t slack; /* bytes that a shard may take, beside what it got back, before all know */
     _Alignas(FL_CACHE_LINE) _Atomic uint32_t busy; /* requests that found their lock so. A count */
     _Atomic uintptr_t cursor; /* from there on the last one has not got its part yet; 0: it has */
@@ -60,14 +62,24 @@ static inline unsigned fl_shards_open(const struct fl_shards *s)
 
 void fl_shards_start(struct fl_region *r);
 /* A request of that length, aligned to base pages, from one shard: the CPU's, else one that is not
- * busy. NULL: to be served otherwise.  Threads: any; takes one shard's lock at a time. */
+ * busy. NULL: to be served otherwise. fl_shards_look_if_due comes after it.  Threads: any; takes
+ * one shard's lock at a time. */
 struct fl_extent *fl_shard_take(struct fl_region *r, struct fl_cache *own, size_t len,
                                 size_t align);
-/* Gives the CACHED `e` back. False: that is not so simple. Threads and locks as above. */
+/* Gives the CACHED `e` back. False: that is not so simple. As above. */
 bool fl_shard_give(struct fl_region *r, struct fl_extent *e);
 /* The same of a chain by `next`: under one shard's lock; what lies elsewhere is left to its own,
  * and all of it where that lock is busy. */
 bool fl_shard_give_chain(struct fl_region *r, struct fl_extent *e);
+
+/* After one of these: where enough came back, all are looked at. No lock held. */
+static FL_INLINE void fl_shards_look_if_due(struct fl_region *r, struct fl_shards *s)
+{
+    if (FL_UNLIKELY(atomic_load_explicit(&s->due, memory_order_relaxed))) {
+        atomic_store_explicit(&s->due, false, memory_order_relaxed);
+        fl_region_look_after(r, 0);
+    }
+}
 
 /* A request is about to take that lock, and has found it busy: is another shard worth it? No lock
  * of ours is held; all are taken now and then. */

@@ -178,9 +178,10 @@ static size_t fill_from(struct fl_region *r, struct fl_fill_plan *g, struct fl_r
                         bool hollow)
 {
     struct fl_filling *f = &g->done;
-    size_t moved = 0;
 
-    while (moved < from.len && f->i < g->nfresh) {
+    f->from = from;
+    f->moved = 0;
+    while (f->moved < f->from.len && f->i < g->nfresh) {
         struct fl_range to = g->fresh[f->i];
         size_t *done = &f->done[f->i];
         if (*done == to.len) {
@@ -196,16 +197,17 @@ static size_t fill_from(struct fl_region *r, struct fl_fill_plan *g, struct fl_r
             close_range(r, f);
             continue;
         }
-        size_t piece = fl_min(from.len - moved, upto - *done);
-        size_t n = (hollow ? fl_move_hollow : fl_move_pages)(
-            &r->pages, &f->move, (struct fl_range){from.base + moved, piece}, to.base + *done);
+        size_t piece = fl_min(f->from.len - f->moved, upto - *done);
+        struct fl_range part = {f->from.base + f->moved, piece};
+        size_t n = hollow ? fl_move_hollow(&r->pages, &f->move, part, to.base + *done)
+                          : fl_move_pages(&r->pages, &f->move, part, to.base + *done);
         *done += fl_align_down(n, fl_page.huge);
-        moved += n;
+        f->moved += n;
         if (n < piece) {
             break;
         }
     }
-    return moved;
+    return f->moved;
 }
 
 static void note_dirty(struct fl_fill_plan *g, struct fl_range part)
@@ -253,12 +255,10 @@ static size_t stuck_bytes(const struct fl_fill_plan *g)
 
 static bool is_too_much(struct fl_region *r, size_t more)
 {
-    struct fl_memory seen;
-
     fl_region_lock(r);
     int refusal = fl_region_may_populate(r, 0, more, NULL);
-    if (refusal == -EBUSY && fl_look_leaving_lock(r, &seen)) {
-        refusal = fl_region_may_populate(r, 0, more, &seen);
+    if (refusal == -EBUSY && fl_look_leaving_lock(r)) {
+        refusal = fl_region_may_populate(r, 0, more, &r->look.noted);
     }
     fl_region_unlock(r);
     return refusal != 0 && refusal != -EBUSY;

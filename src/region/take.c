@@ -92,19 +92,21 @@ static struct fl_extent *grow(struct fl_region *r, struct fl_fill_plan *g)
 static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone,
                                    bool leaves, bool on_touch)
 {
-    size_t huge_len = fl_align_up(len, fl_page.huge), huge_align = fl_max(align, fl_page.huge);
-    struct fl_extent *live = NULL, *e = NULL;
+    struct fl_extent *live = NULL;
     struct fl_fill_plan *g = FL_FILL_PLAN();
 
     fl_fill_begin(g, false, NULL);
+    g->asked.len = fl_align_up(len, fl_page.huge);
+    g->asked.align = fl_max(align, fl_page.huge);
     g->zone = (uint8_t)zone;
     g->leaves = leaves;
     g->on_touch = on_touch;
     g->refusal = -EEXIST;
-    g->exempt = huge_len;
+    g->exempt = g->asked.len;
     for (int i = 0; i < FOREIGN_TRIES && g->refusal == -EEXIST; i++) {
-        fl_zone_extend(r, zone, huge_len, huge_align);
-        e = fl_fit_first(&r->zones.of[zone].empty, huge_len, huge_align);
+        size_t huge_len = g->asked.len, huge_align = g->asked.align;
+        fl_zone_extend(r, g->zone, huge_len, huge_align);
+        struct fl_extent *e = fl_fit_first(&r->zones.of[g->zone].empty, huge_len, huge_align);
         if (e == NULL || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
             break;
         }
@@ -112,7 +114,7 @@ static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align
     }
     fl_fill_return(g);
     if (live != NULL) {
-        r->held.populated -= huge_len;
+        r->held.populated -= live->len;
         live->content = FL_CONTENT_LAZY;
         live->left = 0; /* it is looked at as a whole */
         fl_region_count_lazy(r, len);
@@ -280,20 +282,18 @@ static struct fl_extent *take_wished(struct fl_region *r, struct fl_fill_plan *g
     return e;
 }
 
-/* The same; for a loan, or a look, the lock is released, and all is decided anew. */
+/* The same; for a look the lock is released, and all is decided anew. NULL, and something wanted: a
+ * loan comes first, and then the request begins anew, with what was seen. */
 static struct fl_extent *take_looking(struct fl_region *r, struct fl_fill_plan *g)
 {
     for (;;) {
         struct fl_extent *e = take_wished(r, g);
-        bool looks = e == NULL && g->refusal == -EBUSY && g->seen == NULL;
-        if (e == NULL && g->wanted != 0) {
-            fl_region_take_loan(r, g);
-        } else if (looks && fl_look_leaving_lock(r, &g->look_made)) {
-            g->seen = &g->look_made;
-        } else {
-            g->seen = NULL;
+        bool looks = e == NULL && g->wanted == 0 && g->refusal == -EBUSY && g->seen == NULL;
+        if (!looks || !fl_look_leaving_lock(r)) {
+            g->seen = g->wanted != 0 ? g->seen : NULL;
             return e;
         }
+        g->seen = &r->look.noted;
     }
 }
 
@@ -327,7 +327,7 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_fill_plan *
         size_t given = fl_region_purge_some(r, 0, len + 2 * fl_page.huge);
         fl_region_lock(r);
         struct fl_extent *e = given != 0 ? take_looking(r, g) : NULL;
-        if (e != NULL) {
+        if (e != NULL || g->wanted != 0) {
             return e;
         }
     }
@@ -384,30 +384,28 @@ static void note_taken(struct fl_region *r, struct fl_extent *e, bool zero)
     fl_watch_new(r, e);
 }
 
-/* Where it is to lie is decided without the lock. Returns the calling thread's station. */
-static uint32_t begin_request(struct fl_region *r, struct fl_fill_plan *g, struct fl_cache *own,
-                              size_t len, size_t align)
+/* Where it is to lie is decided without the lock. */
+static FL_APART void begin_request(struct fl_region *r, struct fl_fill_plan *g,
+                                   struct fl_cache *own, size_t len, size_t align)
 {
     static const struct fl_wish anywhere = {.n = 1};
-    uint32_t station = FL_STATION_NONE;
 
-    g->asked =
-        (struct fl_region_request){.own = own, .len = len, .align = align, .wish = &anywhere};
+    g->asked = (struct fl_region_request){
+        .own = own, .len = len, .align = align, .wish = &anywhere, .station = FL_STATION_NONE};
     if (FL_UNLIKELY(r->zones.placing.nodes != 0)) {
-        station = fl_cache_wish(r, own, len, &g->wish);
+        g->asked.station = fl_cache_wish(r, own, len, &g->wish);
         g->asked.wish = &g->wish;
     } else if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1) && len < FL_SHARDED_BELOW) {
         g->wish = (struct fl_wish){.n = 1, .zone = {(uint8_t)fl_shard_here(r, own)}};
         g->asked.wish = &g->wish;
     }
-    return station;
 }
 
 /* As planned; else from what others hold in vain, by touch, or not at all. Lock: region. */
 static struct fl_extent *take_any(struct fl_region *r, struct fl_fill_plan *g)
 {
     struct fl_extent *e = take_looking(r, g);
-    bool may_grow = e == NULL && !fl_sys_is_confined();
+    bool may_grow = e == NULL && g->wanted == 0 && !fl_sys_is_confined();
 
     if (may_grow && (g->refusal == 0 || g->refusal == -ENOMEM) && others_gave(r)) {
         fl_fill_begin(g, g->zero, NULL);
@@ -437,19 +435,22 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
                                bool zero)
 {
     struct fl_fill_plan *g = FL_FILL_PLAN();
-    uint32_t station = begin_request(r, g, own, len, align);
 
+    begin_request(r, g, own, len, align);
     if (!fl_region_lock_unless_forking(r)) {
         fl_fill_return(g);
         return NULL;
     }
     fl_fill_begin(g, zero, NULL);
     g->loans = FL_LOANS;
-    struct fl_extent *e = take_any(r, g);
+    struct fl_extent *e;
+    while ((e = take_any(r, g)) == NULL && g->wanted != 0) {
+        fl_region_take_loan(r, g); /* from here: it takes much of a small stack */
+    }
     if (e != NULL) {
-        note_taken(r, e, zero);
-        if (own != NULL && FL_UNLIKELY(r->zones.placing.nodes != 0)) {
-            fl_cache_settle(own, station, g->asked.wish->zone[0]);
+        note_taken(r, e, g->zero);
+        if (g->asked.own != NULL && FL_UNLIKELY(r->zones.placing.nodes != 0)) {
+            fl_cache_settle(g->asked.own, g->asked.station, g->asked.wish->zone[0]);
         }
     } else {
         r->stats.refused++;

@@ -163,10 +163,10 @@ static void put_apart(struct fl_region *r, struct fl_extent *e, struct fl_range 
     put_edge(r, fl_range_end(inner), fl_range_end(all), zone);
 }
 
-void fl_remapped_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
+static FL_APART void settle(struct fl_region *r, struct fl_extent *e, bool renewed, bool has_room)
 {
     struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
-    bool apart = renewed && inner.len != 0 && fl_extent_reserve(&r->space, 2) == 0;
+    bool apart = renewed && inner.len != 0 && has_room;
 
     fl_left_note_gone(r, e);
     if (renewed && !apart && inner.len != 0) { /* no descriptors: then it stays one */
@@ -191,6 +191,12 @@ void fl_remapped_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
         e->unreclaimable = e->len;
         (void)fl_fit_insert(r, e);
     }
+}
+
+/* It gets descriptors before there is much on the stack. */
+void fl_remapped_settle(struct fl_region *r, struct fl_extent *e, bool renewed)
+{
+    settle(r, e, renewed, fl_extent_reserve(&r->space, 2) == 0);
 }
 
 void fl_remapped_shrink(struct fl_region *r, struct fl_extent *e, size_t len)

@@ -156,22 +156,26 @@ static void put_unused(struct fl_space *s, struct fl_extent *e)
     put(&s->descriptors.stash, e);
 }
 
-/* Those that were never used, up to the next multiple of GROUP; false: there are no more.
+enum { GROUP = 32 };
+
+/* The last one up to the next multiple of GROUP. */
+static size_t last_of_group(const struct fl_space *s)
+{
+    return (s->descriptors.used + 1) / GROUP * GROUP + GROUP - 1; /* index 0: none in the pagemap */
+}
+
+/* Those that were never used, up to `last`, which is mapped.
  * Threads use them a few at a time, by turns. Where they lie one behind the other a processor that
  * goes through its own fetches those of others ahead, and takes them away: so they come in no
  * order that it knows. */
-static bool put_new(struct fl_space *s)
+static FL_APART void put_new(struct fl_space *s, size_t last)
 {
-    enum { GROUP = 32 };
     static const uint8_t order[GROUP] = {7, 24, 13, 30, 2,  19, 10, 27, 4,  21, 15,
                                          0, 29, 9,  18, 5,  26, 12, 23, 1,  6,  31,
                                          8, 20, 3,  25, 14, 16, 28, 11, 22, 17};
-    size_t next = s->descriptors.used + 1; /* index 0 means none in the pagemap */
-    size_t begin = next / GROUP * GROUP, last = begin + GROUP - 1;
+    size_t next = s->descriptors.used + 1, begin = last + 1 - GROUP;
 
-    if (last > UINT32_MAX || !fl_extent_map(s, last)) {
-        return false;
-    }
+    fl_assert(last % GROUP == GROUP - 1 && last >= next);
     s->descriptors.used = last;
     s->descriptors.plain += last + 1 - next;
     fl_extent_populate_ahead(s);
@@ -180,16 +184,18 @@ static bool put_new(struct fl_space *s)
             put_unused(s, descriptor(s, (uint32_t)(begin + order[i])));
         }
     }
-    return true;
 }
 
 int fl_extent_reserve(struct fl_space *s, size_t n)
 {
     while (s->descriptors.stash.n < n) {
         struct fl_extent *e = take_of_row(s);
+        size_t last = last_of_group(s);
         if (e != NULL) {
             put_unused(s, e);
-        } else if (!put_new(s)) {
+        } else if (last <= UINT32_MAX && fl_extent_map(s, last)) {
+            put_new(s, last);
+        } else {
             return -ENOMEM;
         }
     }

@@ -54,14 +54,26 @@ static void *find(const char *name)
     return fl_object_read(&o, base, section) ? fl_object_find(&o, name, NULL) : NULL;
 }
 
+/* Both at the first call of either: the clock is read at boot, and what comes later has less of a
+ * stack. */
+static FL_COLD void look_up(void)
+{
+    tell_time *time;
+    tell_place *place;
+
+    *(void **)(void *)&time = find(CLOCK);
+    *(void **)(void *)&place = find(GETCPU);
+    atomic_store_explicit(&by_time, time != NULL ? time : call_clock, memory_order_relaxed);
+    atomic_store_explicit(&by_place, place != NULL ? place : call_getcpu, memory_order_relaxed);
+}
+
 void fl_linux_clock(int which, struct timespec *out)
 {
     tell_time *f = atomic_load_explicit(&by_time, memory_order_relaxed);
 
     if (FL_UNLIKELY(f == NULL)) {
-        *(void **)(void *)&f = find(CLOCK);
-        f = f != NULL ? f : call_clock;
-        atomic_store_explicit(&by_time, f, memory_order_relaxed);
+        look_up();
+        f = atomic_load_explicit(&by_time, memory_order_relaxed);
     }
     (void)f(which, out);
 }
@@ -72,9 +84,8 @@ int fl_linux_getcpu(unsigned *out_node)
     unsigned cpu;
 
     if (FL_UNLIKELY(f == NULL)) {
-        *(void **)(void *)&f = find(GETCPU);
-        f = f != NULL ? f : call_getcpu;
-        atomic_store_explicit(&by_place, f, memory_order_relaxed);
+        look_up();
+        f = atomic_load_explicit(&by_place, memory_order_relaxed);
     }
     return (int)f(&cpu, out_node, NULL);
 }

@@ -46,7 +46,7 @@ static unsigned pick_of_node(struct fl_crew_cpus *c, unsigned node)
 }
 
 /* Threads that want to run, the calling one not counted. 0: the kernel doesn't tell. */
-static uint64_t others_running(void)
+static FL_APART uint64_t others_running(void)
 {
     char text[64];
     uint64_t running = 0;

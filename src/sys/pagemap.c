@@ -39,7 +39,7 @@ static int scan(int fd, struct scan_arg *arg)
     return (int)fl_call(SYS_ioctl, fd, FL_PAGEMAP_SCAN, arg);
 }
 
-enum { ENTRIES = 64 }; /* read at once */
+enum { ENTRIES = 32 }; /* read at once: stacks may be short */
 
 static bool read_entries(int fd, uintptr_t from, uint64_t entry[], size_t n)
 {
@@ -77,7 +77,7 @@ int fl_linux_find_split(struct fl_range r, struct fl_range *out)
     return rc;
 }
 
-static int read_survey(int fd, struct fl_range r, size_t *out_present, size_t *out_own)
+static FL_APART int read_survey(int fd, struct fl_range r, size_t *out_present, size_t *out_own)
 {
     uint64_t entry[ENTRIES];
 
@@ -130,8 +130,8 @@ static int scan_held(int fd, struct fl_range r, uint64_t kinds, uint64_t all,
     return scan(fd, &arg);
 }
 
-static int find_held(int fd, struct fl_range r, uint64_t kinds, uint64_t all, struct fl_range out[],
-                     unsigned most)
+static FL_APART int find_held(int fd, struct fl_range r, uint64_t kinds, uint64_t all,
+                              struct fl_range out[], unsigned most)
 {
     struct scan_region found[FL_TOUCHED_MOST] = {0};
     int n = scan_held(fd, r, kinds, all, found, most < FL_TOUCHED_MOST ? most : FL_TOUCHED_MOST);
@@ -167,7 +167,7 @@ static bool knows_us(int fd)
     return read_entries(fd, (uintptr_t)&here, &here, 1) && holds_something(here);
 }
 
-static int read_touched(int fd, struct fl_range r, struct fl_range out[], unsigned most)
+static FL_APART int read_touched(int fd, struct fl_range r, struct fl_range out[], unsigned most)
 {
     uint64_t entry[ENTRIES];
     unsigned found = 0;

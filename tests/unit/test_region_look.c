@@ -99,19 +99,18 @@ static void divided_extents_and_questions_look_without_the_lock(void **state)
 static void what_others_were_granted_meanwhile_is_taken_off(void **state)
 {
     (void)state;
-    struct fl_memory seen;
     fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 2097152 kB\n");
     others_take = MIB(512);
     fl_region_lock(&region);
-    assert_true(fl_look_leaving_lock(&region, &seen));
+    assert_true(fl_look_leaving_lock(&region));
     fl_region_unlock(&region);
-    assert_int_equal(seen.headroom, MIB(1536));
-    assert_int_equal(seen.eager, MIB(512));
+    assert_int_equal(region.look.noted.headroom, MIB(1536));
+    assert_int_equal(region.look.noted.eager, MIB(512));
     others_take = (size_t)-MIB(512); /* given up again: nothing more is there for that */
     fl_region_lock(&region);
-    assert_true(fl_look_leaving_lock(&region, &seen));
+    assert_true(fl_look_leaving_lock(&region));
     fl_region_unlock(&region);
-    assert_int_equal(seen.headroom, MIB(2048));
+    assert_int_equal(region.look.noted.headroom, MIB(2048));
     assert_settled();
 }
 
@@ -164,13 +163,11 @@ static void many_threads_look_at_once(void **state)
 
 static int child_looks(void)
 {
-    struct fl_memory seen;
-
     if (!fl_region_fork_child(&region, NULL)) {
         return 1;
     }
     fl_region_lock(&region);
-    bool looked = fl_look_leaving_lock(&region, &seen);
+    bool looked = fl_look_leaving_lock(&region);
     fl_region_unlock(&region);
     return looked ? 0 : 2;
 }

@@ -39,11 +39,10 @@ static void may_populate_says_why_not(void **state)
         region_begin(&c);
         fake_file("/proc/meminfo", half_used);
         fl_region_lock(&region);
-        struct fl_memory seen;
         int rc = fl_region_may_populate(&region, table[i].len, table[i].fresh, NULL);
         if (rc == -EBUSY) {
-            assert_true(fl_look_leaving_lock(&region, &seen));
-            rc = fl_region_may_populate(&region, table[i].len, table[i].fresh, &seen);
+            assert_true(fl_look_leaving_lock(&region));
+            rc = fl_region_may_populate(&region, table[i].len, table[i].fresh, &region.look.noted);
         }
         fl_region_unlock(&region);
         assert_int_equal(rc, table[i].rc);

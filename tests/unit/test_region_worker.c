@@ -100,11 +100,9 @@ static void lazy_blocks_that_were_deferred_wait_for_others(void **state)
 
 static void *look(void *kind)
 {
-    struct fl_memory seen;
-
     fl_thread = *(enum fl_thread *)kind;
     fl_region_lock(&region);
-    rc = fl_look_leaving_lock(&region, &seen) ? 0 : -EBUSY;
+    rc = fl_look_leaving_lock(&region) ? 0 : -EBUSY;
     fl_region_unlock(&region);
     return NULL;
 }

@@ -266,29 +266,26 @@ void fl_plan_saw_resize(const struct fl_extent *e, size_t had)
     }
 }
 
-void fl_plan_saw_free(struct fl_extent *e)
+void fl_plan_saw_free(uint32_t watcher, uint32_t life, size_t len)
 {
-    struct fl_step_context *c = fl_plan.context[e->watcher];
-    uint32_t request = e->life;
+    struct fl_step_context *c = fl_plan.context[watcher];
 
-    e->life = 0;
-    if (!is_current(c, request)) {
+    if (!is_current(c, life)) {
         return;
     }
     note_leader(c);
     if (fl_plan_mine == NULL || c != fl_plan_mine || fl_region_busy() ||
         atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
-        atomic_fetch_add_explicit(&c->learn.freed_by_others, e->len, memory_order_relaxed);
-        end_life(c, request, __atomic_load_n(&c->learn.clock, __ATOMIC_RELAXED) + 1);
+        atomic_fetch_add_explicit(&c->learn.freed_by_others, len, memory_order_relaxed);
+        end_life(c, life, __atomic_load_n(&c->learn.clock, __ATOMIC_RELAXED) + 1);
         return;
     }
-    if (fl_context_is_watched(c) &&
-        fl_detect_free(c->watch.detect, e->len, c->learn.requests - request, live_of(c)) ==
-            FL_DETECT_STEP) {
+    if (fl_context_is_watched(c) && fl_detect_free(c->watch.detect, len, c->learn.requests - life,
+                                                   live_of(c)) == FL_DETECT_STEP) {
         fl_context_boundary(c);
     }
-    c->learn.live -= e->len;
-    end_life(c, request, tick(c));
+    c->learn.live -= len;
+    end_life(c, life, tick(c));
     atomic_store_explicit(&c->inside, false, memory_order_relaxed);
 }
 

@@ -76,22 +76,29 @@ static size_t empty_run(struct fl_arena *a, size_t at, size_t n, give_back *to)
     return rc == -EBUSY ? 0 : n * fl_page.huge;
 }
 
+/* Those below `end`, from the top down, are ours. Returns how many, `most` of them at most. */
+static FL_APART size_t claim_below(struct fl_arena *a, size_t end, size_t most)
+{
+    size_t n = 0;
+
+    while (n < most && n < end && claim_page(a, end - n - 1)) {
+        n++;
+    }
+    return n;
+}
+
 /* Lock: plan. Idle huge pages, `most` of them at most, are not here any more. From the top down,
  * where a layout has what lives for a short time only. Bytes. */
 static size_t take_out(struct fl_arena *a, size_t most, give_back *to)
 {
-    size_t given = 0;
+    size_t given = 0, n;
 
     atomic_store(&a->thinned, true);
     atomic_thread_fence(memory_order_release); /* with what is claimed: fl_arena_was_thinned */
-    for (size_t end = a->absent.granules / granules_of(1);
-         end > 0 && given / fl_page.huge < most;) {
-        size_t n = 0, want = fl_min(most - given / fl_page.huge, end);
-        while (n < want && claim_page(a, end - n - 1)) {
-            n++;
-        }
+    for (size_t end = a->absent.granules / granules_of(1); end > 0 && given / fl_page.huge < most;
+         end -= fl_min(n + 1, end)) {
+        n = claim_below(a, end, most - given / fl_page.huge);
         given += n != 0 ? empty_run(a, end - n, n, to) : 0;
-        end -= fl_min(n + 1, end);
     }
     atomic_store(&a->thinned, false);
     return given;
@@ -317,7 +324,7 @@ static size_t claim_idle(struct fl_arena *a, size_t most)
 
 /* Moves what is idle to `n` huge pages from `at` on, which are not in memory. Returns how many have
  * it then. */
-static size_t shift(struct fl_arena *a, size_t at, size_t n)
+static FL_APART size_t shift(struct fl_arena *a, size_t at, size_t n)
 {
     size_t done = 0, run, moved = 0;
 
@@ -355,19 +362,25 @@ void fl_arena_expect(struct fl_arena *a, size_t most)
     a->budget = fl_max(held(a), fl_align_up(most, fl_page.huge) / fl_page.huge);
 }
 
+static FL_APART size_t run_of_absent(const struct fl_arena *a, size_t at, size_t end)
+{
+    size_t run = 0;
+
+    while (at + run < end && !is_filled(a, at + run)) {
+        run++;
+    }
+    return run;
+}
+
 FL_COLD bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n)
 {
-    size_t per = granules_of(1), at = granule / per, end = (granule + n + per - 1) / per;
+    size_t per = granules_of(1), end = (granule + n + per - 1) / per;
 
-    while (at < end) {
-        size_t run = 0;
-        while (at + run < end && !is_filled(a, at + run)) {
-            run++;
-        }
+    for (size_t at = granule / per, run; at < end; at += run + 1) {
+        run = run_of_absent(a, at, end);
         if (run != 0 && !fill_run(a, at, run)) {
             return false;
         }
-        at += run + 1;
     }
     return true;
 }

@@ -1,11 +1,12 @@
 /* How much of a coroutine's stack each call takes, by path: says it, and fails above a bar.
  *
- *   victim_stack_depth BAR
+ *   victim_stack_depth BAR calls|loans
  *
  * Each call is made on a stack that was painted before, by pointer: where the dynamic linker looks
  * for a function at its first call it takes more of the stack than the function. */
 #include "victim.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <ucontext.h>
 
@@ -198,6 +199,39 @@ static void steps(void)
     }
 }
 
+/* Steps that are served, and beside them requests that no step has: idle pages of the steps' arena
+ * serve these. Nothing else is free in the process. */
+static void loans(void)
+{
+    enum { STEPS = 24, BLOCKS = 16 };
+    int (*begin)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "fl_step_begin");
+    int (*end)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "fl_step_end");
+    static void *block[BLOCKS];
+
+    CHECK(begin != NULL && end != NULL);
+    for (int step = 0; step < STEPS; step++) {
+        CHECK(begin(NULL) == 0);
+        for (int i = 0; i < BLOCKS; i++) {
+            size_t n = (size_t)(4 + i) * MIB;
+            block[i] = on("of a long step, malloc", MALLOC, NULL, n);
+            memset(block[i], 7, n);
+        }
+        for (int i = 0; i < BLOCKS; i++) {
+            (void)on("of a long step, free", FREE, block[i], 0);
+        }
+        CHECK(end(NULL) == 0);
+        if (step % 4 == 3) {
+            size_t n = (size_t)(40 + step) * MIB;
+            void *p = on("beside the steps, malloc", MALLOC, NULL, n);
+            void *q = on("beside the steps, calloc", CALLOC, NULL, n / 2);
+            memset(p, 8, n);
+            p = resized("beside the steps, realloc", p, n, n + n / 2);
+            (void)on("beside the steps, free", FREE, p, 0);
+            (void)on("beside the steps, free", FREE, q, 0);
+        }
+    }
+}
+
 static void *in_thread(void *unused)
 {
     (void)unused;
@@ -205,14 +239,10 @@ static void *in_thread(void *unused)
     return NULL;
 }
 
-int main(int argc, char **argv)
+static void calls(void)
 {
     pthread_t thread;
 
-    CHECK(argc == 2);
-    bar = (size_t)atol(argv[1]);
-    call.kind = NOTHING;
-    floor_of_all = measure();
     (void)on("small", FREE, on("small", MALLOC, NULL, SHORT), 0);
     each_entry_point("first of the process", LONG);
     each_entry_point("cached", LONG);
@@ -223,6 +253,19 @@ int main(int argc, char **argv)
     pieces();
     steps();
     CHECK(pthread_create(&thread, NULL, in_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc == 3);
+    bar = (size_t)atol(argv[1]);
+    call.kind = NOTHING;
+    floor_of_all = measure();
+    if (strcmp(argv[2], "loans") == 0) {
+        loans();
+    } else {
+        calls();
+    }
     dprintf(1, "%6zu  at most\n", deepest);
     return deepest > bar;
 }
