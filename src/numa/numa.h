@@ -106,6 +106,8 @@ int fl_policy_read(const struct fl_topology *t, uint64_t allowed, struct fl_poli
  * empty.  Cost: 0.2 us; 30 from procfs. */
 uint64_t fl_cpuset_read(const struct fl_topology *t, struct fl_numa_scratch *s);
 
+/* CPUs that the calling thread may run on; 0: unknown. A system call. */
+unsigned fl_cpus_allowed(void);
 /* Nodes on whose CPUs the calling thread may run: --cpunodebind, --physcpubind, taskset, cpusets;
  * t->cpus where it cannot be read. Never empty.  Cost: 15 us a node. */
 uint64_t fl_affinity_read(const struct fl_topology *t, const char *root, struct fl_numa_scratch *s);

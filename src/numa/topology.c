@@ -261,3 +261,17 @@ uint64_t fl_topology_room(const struct fl_topology *t, uint64_t set, const char 
     }
     return sum;
 }
+
+unsigned fl_cpus_allowed(void)
+{
+    struct fl_cpu_ids cpus;
+    unsigned n = 0;
+
+    if (fl_nodes.cpus(&cpus) != 0) {
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof cpus.word / sizeof cpus.word[0]; i++) {
+        n += (unsigned)__builtin_popcountll(cpus.word[i]);
+    }
+    return n;
+}

@@ -9,16 +9,6 @@ struct fl_region;
 struct fl_fill_plan;
 struct fl_extent;
 
-/* Lock: region. */
-struct fl_hiding {
-    uint64_t seen;       /* requests at the last look */
-    uint64_t changed_ns; /* monotonic; the last look that found new ones */
-    uint64_t undone_ns;  /* the last one before which something hidden was used */
-    uint64_t rest_ns;    /* without a request, after which memory is hidden */
-    unsigned busy;       /* looks in a row that found new requests */
-    bool undone;         /* something hidden was used since the last look */
-};
-
 /* Before `part` is cut out of the FREE extent `e`, which is in its tree, to be used: children have
  * it again, and the fill plan says what core dumps are to have again. Then `e` says what is still
  * advised of the rest of it. */
@@ -37,6 +27,8 @@ void fl_advice_show(const struct fl_fill_plan *g);
 void fl_advice_show_apart(const struct fl_extent *e);
 /* The extent was shown: the mark goes with the lock held. */
 void fl_advice_note_shown(struct fl_extent *e);
+/* Extents that are hidden at one time, at most. */
+enum { FL_HIDDEN_MOST = 256 };
 /* Hides what was freed `age` ticks ago, `most` extents at most. Releases the lock in between. */
 void fl_advice_hide(struct fl_region *r, uint32_t age, unsigned most);
 

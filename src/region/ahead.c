@@ -149,21 +149,6 @@ static bool can_scan(uintptr_t page)
     return fl_sys.find_split((struct fl_range){page, fl_page.huge}, &unused) != -ENOSYS;
 }
 
-/* For two threads that clear memory side by side? */
-static bool has_cpus(void)
-{
-    struct fl_cpu_ids cpus;
-    unsigned n = 0;
-
-    if (fl_nodes.cpus(&cpus) != 0) {
-        return true;
-    }
-    for (size_t i = 0; i < sizeof cpus.word / sizeof cpus.word[0]; i++) {
-        n += (unsigned)__builtin_popcountll(cpus.word[i]);
-    }
-    return n > 1;
-}
-
 static void begin(struct fl_ahead_slot *s, struct fl_range range, uint32_t turn)
 {
     s->known = turn;
@@ -173,7 +158,7 @@ static void begin(struct fl_ahead_slot *s, struct fl_range range, uint32_t turn)
     s->begin = s->front;
     s->part = (struct fl_range){s->front, 0};
     s->filled = 0;
-    s->hopeless = !has_cpus();
+    s->hopeless = fl_cpus_allowed() == 1; /* for two threads that clear side by side */
     s->still = 0;
     s->rest_ns = rest_least;
 }

@@ -42,6 +42,8 @@ struct fl_cache {
      * since it was cleared */
     _Atomic bool listed;
     struct fl_cache *next_filled; /* in that list. Who set `listed`; then who took the list */
+    _Atomic uint32_t came;        /* the tick at which it was known to be listed, and one; 0: never.
+                              Relaxed: a hint. See rest.c */
     /* With several nodes: the station at which the thread's requests were last placed, and the zone
      * that they had there. The owner alone. */
     _Atomic uint32_t

@@ -6,6 +6,11 @@
 
 /* Bytes populated that make a worker worth a thread. */
 enum { FL_WORKER_FROM = 16 * FL_MIB };
+/* Is that so, or are there threads enough that may hold some? Lock: region. */
+static inline bool fl_region_is_worth_worker(const struct fl_region *r)
+{
+    return r->held.populated >= FL_WORKER_FROM || r->caches.owned >= FL_CROWD;
+}
 /* Populated bytes, each once. Lock: region. */
 static inline size_t fl_region_counted(const struct fl_region *r)
 {

@@ -22,9 +22,9 @@ enum {
     FILLING = 12        /* and those of them that found it filling */
 };
 
-struct fl_range fl_evidence_rest(const struct fl_thin_seen *k, const struct fl_thin_view *v)
+struct fl_range fl_evidence_rest(const struct fl_thin_seen *k, struct fl_range range)
 {
-    uintptr_t from = fl_max(k->cursor, v->range.base), end = fl_range_end(v->range);
+    uintptr_t from = fl_max(k->cursor, range.base), end = fl_range_end(range);
 
     return (struct fl_range){from, from < end ? end - from : 0};
 }
@@ -84,11 +84,11 @@ static void judge(struct fl_region *r, struct fl_thin_seen *k, const struct fl_t
 static bool pick_one(struct fl_region *r, struct fl_thin_seen *k, const struct fl_thin_view *v,
                      unsigned *i)
 {
-    uintptr_t page = fl_thin_next(&r->pages, fl_evidence_rest(k, v));
+    uintptr_t page = fl_thin_next(&r->pages, fl_evidence_rest(k, v->around));
     struct fl_filled f = {0, 0, 0};
     bool told = page != 0 && fl_thin_filled(&r->pages, page, &f);
 
-    k->cursor = page != 0 ? page + fl_page.huge : v->range.base;
+    k->cursor = page != 0 ? page + fl_page.huge : v->around.base;
     r->thin.picks -= page != 0;
     if (told && f.n > FL_THIN_FEW) {
         note_full(&r->thin, k, v);
@@ -115,13 +115,20 @@ static void pick(struct fl_region *r, struct fl_thin_seen *k, const struct fl_th
     }
 }
 
+/* A kind of which much is watched is thin from then on until its evidence goes. */
 void fl_evidence_count_kinds(struct fl_thin *t)
 {
-    memset(t->of_kind, 0, sizeof t->of_kind);
+    size_t of_kind[FL_LEFT_KINDS] = {0};
+
     for (const struct fl_thin_slot *s = t->slot; s < t->slot + t->used; s++) {
         if (s->e != NULL) {
-            t->of_kind[kind_of(s->len)] += s->len;
+            of_kind[kind_of(s->len)] += s->len;
         }
+    }
+    for (unsigned i = 0; i < FL_LEFT_KINDS; i++) {
+        bool much = of_kind[i] >= FL_THIN_LEAST, shown = t->evidence[i] >= ENOUGH_OF_KIND;
+        uint64_t bit = (uint64_t)1 << i;
+        t->thin_kinds = shown ? t->thin_kinds | (much ? bit : 0) : t->thin_kinds & ~bit;
     }
 }
 
@@ -142,9 +149,9 @@ bool fl_evidence_is_pending(const struct fl_thin_seen *k)
     return any;
 }
 
-bool fl_evidence_is_own(const struct fl_thin_seen *k)
+bool fl_evidence_is_own(const struct fl_thin_seen *k, const struct fl_thin_view *v)
 {
-    return k->thin >= ENOUGH && k->full <= k->thin / FULL_SHARE;
+    return v->len >= FL_THIN_OWN_FROM && k->thin >= ENOUGH && k->full <= k->thin / FULL_SHARE;
 }
 
 void fl_evidence_note_own(struct fl_region *r, const struct fl_thin_view *v)
@@ -154,11 +161,15 @@ void fl_evidence_note_own(struct fl_region *r, const struct fl_thin_view *v)
     }
 }
 
+bool fl_evidence_is_kind_thin(const struct fl_thin *t, size_t len)
+{
+    return (t->thin_kinds >> kind_of(len) & 1) != 0;
+}
+
 bool fl_evidence_is_of_kind(struct fl_region *r, const struct fl_thin_seen *k,
                             const struct fl_thin_view *v)
 {
-    return k->full == 0 && *evidence_of(&r->thin, v) >= ENOUGH_OF_KIND &&
-           r->thin.of_kind[kind_of(v->len)] >= FL_THIN_LEAST;
+    return k->full == 0 && fl_evidence_is_kind_thin(&r->thin, v->len);
 }
 
 bool fl_evidence_is_scarce(const struct fl_thin_seen *k)
@@ -171,7 +182,7 @@ bool fl_evidence_fills(struct fl_region *r, struct fl_thin_seen *k, const struct
     uintptr_t page = 1;
 
     for (int i = 0; i < FL_THIN_SAMPLES && page != 0; i++) {
-        bool filling = fl_thin_is_filling(&r->pages, fl_evidence_rest(k, v), &page);
+        bool filling = fl_thin_is_filling(&r->pages, fl_evidence_rest(k, v->range), &page);
         k->cursor = page != 0 ? page + fl_page.huge : v->range.base;
         if (page != 0) {
             count(filling ? &k->full : &k->thin);

@@ -19,7 +19,7 @@ enum { KNOWN_FROM = 90 }; /* percent in memory, from which on a kind of blocks c
 enum { DENSE_FROM = 50 };
 enum { SPARSE_MOST = 12 };     /* the same, up to which a kind is sparse: 1 of SAMPLES is 6 */
 enum { SPARSE_LOG_MOST = 15 }; /* log2 of sparse blocks that may be out: each is a map or two */
-enum { SPARSE_FROM_HUGE = 2 }; /* huge pages; a shorter block is less than what a touch brings */
+enum { SPARSE_FROM_HUGE = 1 }; /* huge pages; a shorter block is less than what a touch brings */
 /* Bytes in base pages, below which a request is populated: a fault for each costs more than what
  * may be held in vain. */
 static const size_t small_most = (size_t)1 << 20;

@@ -384,6 +384,6 @@ void fl_region_set_worker(struct fl_region *r, bool there)
 {
     fl_region_lock(r);
     r->clock.has_worker = there;
-    atomic_store(&r->wants_worker, !there && r->held.populated >= FL_WORKER_FROM);
+    atomic_store(&r->wants_worker, !there && fl_region_is_worth_worker(r));
     fl_region_unlock(r);
 }

@@ -203,7 +203,7 @@ void fl_region_count_use(struct fl_region *r, int64_t in_use)
     if (fl_region_counted(r) > r->stats.populated_peak) {
         r->stats.populated_peak = fl_region_counted(r);
     }
-    if (!r->clock.has_worker && r->held.populated >= FL_WORKER_FROM) {
+    if (!r->clock.has_worker && fl_region_is_worth_worker(r)) {
         atomic_store_explicit(&r->wants_worker, true, memory_order_relaxed);
     }
 }

@@ -44,6 +44,7 @@
 #include "region/refill.h"
 #include "region/repair.h"
 #include "region/residency.h"
+#include "region/rest.h"
 #include "region/rezero.h"
 #include "region/shard.h"
 #include "region/depot.h"
@@ -87,7 +88,7 @@ struct fl_region {
     struct fl_refill refill;
     struct fl_repair repair;
     struct fl_rezero rezero;
-    struct fl_hiding hiding;
+    struct fl_resting resting;
     struct fl_pieces pieces;
     struct fl_hugetlb hugetlb;
     struct fl_ahead ahead;
@@ -225,8 +226,8 @@ uint64_t fl_region_thin(struct fl_region *r);
 uint64_t fl_region_repair(struct fl_region *r);
 /* Clears free memory while no request comes. */
 uint64_t fl_region_rezero(struct fl_region *r);
-/* Keeps free memory that rests out of core dumps. */
-uint64_t fl_region_hide(struct fl_region *r);
+/* Keeps free memory that rests out of core dumps, and gives a crowd's back: rest.c. */
+uint64_t fl_region_rest(struct fl_region *r);
 
 /* One tick of the worker's clock, then fl_region_purge(age). False when nothing is left that
  * could age: then the region sets wants_worker at the next free, and the worker may sleep until

@@ -84,7 +84,7 @@ static bool note_block(struct walk *w, const struct fl_inner *in, const struct f
 }
 
 /* What others have changed since the walk came to `at`. */
-static const struct fl_extent *changed_around(struct fl_region *r, uintptr_t at)
+static struct fl_extent *changed_around(struct fl_region *r, uintptr_t at)
 {
     struct fl_extent *e = NULL;
 
@@ -100,9 +100,8 @@ static const struct fl_extent *changed_around(struct fl_region *r, uintptr_t at)
     return e != NULL ? e : fl_extent_around(&r->space, at);
 }
 
-/* The extent that `at` lies in; usually it begins there. `out_in`: not NULL where it is divided. */
-static const struct fl_extent *extent_around(struct fl_region *r, uintptr_t at,
-                                             const struct fl_inner **out_in)
+struct fl_extent *fl_region_extent_around(struct fl_region *r, uintptr_t at,
+                                          const struct fl_inner **out_in)
 {
     struct fl_extent *e, *outer = NULL;
     bool named = fl_region_look(r, at, &e);
@@ -127,7 +126,7 @@ static bool note_some(struct fl_region *r, struct walk *w)
     w->at = r->zones.seeded ? w->at : end;
     for (unsigned i = 0; room && i < STEPS && w->at < end; i++) {
         const struct fl_inner *in;
-        const struct fl_extent *e = extent_around(r, w->at, &in);
+        const struct fl_extent *e = fl_region_extent_around(r, w->at, &in);
         if (e == NULL) {
             w->at = end; /* no such address: see R1 */
         } else {

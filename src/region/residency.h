@@ -6,6 +6,8 @@
 #include "core/core.h"
 #include "stats/stats.h"
 
+struct fl_extent;
+struct fl_inner;
 struct fl_region;
 
 /* Adds what of this region is in memory to `out`, by the kernel's account. 0; -EBUSY: the calling
@@ -16,5 +18,10 @@ struct fl_region;
  * GiB of base pages; where mincore(2) has to do, 0.2 ms a GiB of addresses. No figure is a
  * snapshot: what others do meanwhile may count twice, or not at all. */
 int fl_region_residency(struct fl_region *r, struct fl_residency_values *out);
+
+/* For a walk over the window by address, in parts: the extent that `at` lies in, where it usually
+ * begins. `out_in`: not NULL where it is divided. NULL: no such address. Lock: region. */
+struct fl_extent *fl_region_extent_around(struct fl_region *r, uintptr_t at,
+                                          const struct fl_inner **out_in);
 
 #endif

@@ -47,7 +47,7 @@ static bool is_live(const struct fl_extent *e)
 static struct fl_thin_slot *slot_for(struct fl_thin *t, const struct fl_extent *e)
 {
     enum { LOOKED_AT = 16 };
-    struct fl_thin_slot *best = NULL;
+    struct fl_thin_slot *best = NULL; /* whose block is watched no more: a walk may find it */
 
     for (unsigned i = 0; i < LOOKED_AT; i++) {
         struct fl_thin_slot *s = &t->slot[t->next];
@@ -57,7 +57,17 @@ static struct fl_thin_slot *slot_for(struct fl_thin *t, const struct fl_extent *
         }
         best = best == NULL || s->len < best->len ? s : best;
     }
+    t->missed = true;
     return best;
+}
+
+static void begin_watch(struct fl_thin *t, struct fl_thin_slot *s, struct fl_extent *e)
+{
+    s->e = e;
+    s->range = fl_range_inner(fl_extent_range(e), fl_page.huge);
+    s->len = e->len;
+    s->turn = atomic_fetch_add_explicit(&t->turn, 1, memory_order_relaxed) + 1;
+    t->used = (unsigned)fl_max(t->used, (size_t)(s - t->slot) + 1);
 }
 
 void fl_thin_watch(struct fl_region *r, struct fl_extent *e, size_t more)
@@ -67,12 +77,7 @@ void fl_thin_watch(struct fl_region *r, struct fl_extent *e, size_t more)
     if (more < FL_THIN_FROM || !may_watch(r, e)) {
         return;
     }
-    struct fl_thin_slot *s = slot_for(t, e);
-    s->e = e;
-    s->range = fl_range_inner(fl_extent_range(e), fl_page.huge);
-    s->len = e->len;
-    s->turn = atomic_fetch_add_explicit(&t->turn, 1, memory_order_relaxed) + 1;
-    t->used = (unsigned)fl_max(t->used, (size_t)(s - t->slot) + 1);
+    begin_watch(t, slot_for(t, e), e);
     t->came += more;
     if (t->came >= FL_THIN_LEAST) {
         atomic_store(&r->wants_worker, true);
@@ -85,6 +90,7 @@ void fl_thin_fork_child(struct fl_region *r)
         r->thin.slot[i].e = NULL;
     }
     r->thin.came = r->thin.todo = 0;
+    r->thin.walk = 0;
 }
 
 void fl_thin_forget(struct fl_region *r, struct fl_extent *e)
@@ -94,9 +100,9 @@ void fl_thin_forget(struct fl_region *r, struct fl_extent *e)
     r->history.sparse_live -= (had & FL_REMAPPED_THIN) != 0;
 }
 
-/* What is still the block's; len 0: it was freed, or the program has laid hands on it. Lock:
- * region. */
-static struct fl_range still_its(const struct fl_thin_slot *s)
+/* The huge pages that the block lies in; len 0: it was freed, or the program has laid hands on it.
+ * Lock: region. */
+static struct fl_range around(const struct fl_thin_slot *s)
 {
     const struct fl_extent *e = s->e;
 
@@ -106,14 +112,16 @@ static struct fl_range still_its(const struct fl_thin_slot *s)
     }
     uintptr_t from = fl_align_down(e->base, fl_page.huge);
     uintptr_t end = fl_align_up(e->base + e->len, fl_page.huge);
-    return fl_range_common(s->range, (struct fl_range){from, end - from});
+    return (struct fl_range){from, end - from};
 }
 
 static struct fl_thin_view view_of(struct fl_region *r, struct fl_thin_slot *s)
 {
     fl_region_lock(r);
-    struct fl_thin_view v = {still_its(s), s->len, s->turn};
-    s->e = v.range.len != 0 ? s->e : NULL;
+    struct fl_thin_view v = {.around = around(s), .len = s->len, .turn = s->turn};
+    v.thin = v.around.len != 0 && fl_extent_is_merely_thin(s->e);
+    v.range = fl_range_common(s->range, v.around);
+    s->e = v.around.len != 0 ? s->e : NULL;
     fl_region_unlock(r);
     return v;
 }
@@ -138,23 +146,22 @@ static bool is_thin(struct fl_region *r, struct fl_range part)
 /* Its whole huge pages, and those that it shares with thin blocks alone. Lock: region. */
 static struct fl_range reach_of(struct fl_region *r, const struct fl_thin_slot *s)
 {
-    struct fl_range all = fl_extent_range(s->e), reach = still_its(s);
-    uintptr_t first = fl_align_down(all.base, fl_page.huge), end = fl_range_end(all);
-    uintptr_t last = fl_align_up(end, fl_page.huge), upto = fl_range_end(reach);
+    struct fl_range all = fl_extent_range(s->e), whole = around(s);
+    uintptr_t from = whole.base, end = fl_range_end(all), upto = fl_range_end(whole);
 
-    if (first < all.base && is_thin(r, (struct fl_range){first, all.base - first})) {
-        reach = (struct fl_range){first, upto - first};
+    if (from < all.base && !is_thin(r, (struct fl_range){from, all.base - from})) {
+        from += fl_page.huge;
     }
-    if (end < last && is_thin(r, (struct fl_range){end, last - end})) {
-        reach.len = last - reach.base;
+    if (end < upto && !is_thin(r, (struct fl_range){end, upto - end})) {
+        upto -= fl_page.huge;
     }
-    return reach;
+    return (struct fl_range){from, upto > from ? upto - from : 0};
 }
 
 /* After the advice: who frees it from here on sees the mark. False: it is gone. Lock: region. */
 static bool mark(struct fl_region *r, struct fl_thin_slot *s, const struct fl_thin_view *v)
 {
-    struct fl_extent *e = s->turn == v->turn && still_its(s).len != 0 ? s->e : NULL;
+    struct fl_extent *e = s->turn == v->turn && around(s).len != 0 ? s->e : NULL;
 
     if (e == NULL) {
         return false;
@@ -168,30 +175,40 @@ static bool mark(struct fl_region *r, struct fl_thin_slot *s, const struct fl_th
     return its;
 }
 
+static void advise_huge(struct fl_range range)
+{
+    if (range.len != 0) {
+        (void)fl_sys.advise(range, FL_ADVICE_HUGE);
+    }
+}
+
 /* `shown`: by the block itself, and not by others of its kind. False: it is not to be. */
 static bool make_thin(struct fl_region *r, struct fl_thin_slot *s, const struct fl_thin_view *v,
                       bool shown)
 {
     fl_region_lock(r);
-    bool its = s->turn == v->turn && still_its(s).len != 0;
+    bool its = s->turn == v->turn && around(s).len != 0;
     struct fl_range reach = its ? reach_of(r, s) : (struct fl_range){0, 0};
     fl_region_unlock(r);
     if (!its) {
         return false;
     }
-    bool advised = fl_sys.advise(reach, FL_ADVICE_NO_HUGE) == 0; /* else: too many maps */
+    /* Of a short block there may be nothing yet. Else: too many maps. */
+    bool advised = reach.len == 0 || fl_sys.advise(reach, FL_ADVICE_NO_HUGE) == 0;
     fl_region_lock(r);
     bool marked = advised && mark(r, s, v);
     if (marked) {
         s->range = reach;
     }
-    if (marked && shown) {
+    if (marked && (shown || v->len < FL_THIN_OWN_FROM)) {
         fl_left_note_thin(r, v->len);
+    }
+    if (marked && shown) {
         fl_evidence_note_own(r, v);
     }
     fl_region_unlock(r);
     if (!marked) {
-        (void)fl_sys.advise(reach, FL_ADVICE_HUGE);
+        advise_huge(reach);
         return false;
     }
     s->seen.state = FL_THIN_GIVING;
@@ -207,11 +224,16 @@ static enum next watch(struct fl_region *r, struct fl_thin_slot *s, const struct
     struct fl_thin_seen *k = &s->seen;
 
     fl_evidence_gather(r, k, v);
-    bool shown = fl_evidence_is_own(k);
+    bool shown = fl_evidence_is_own(k, v);
     if (shown || fl_evidence_is_of_kind(r, k, v)) {
-        return make_thin(r, s, v, shown) ? NEXT_NOW : NEXT_NEVER;
+        bool made = make_thin(r, s, v, shown), more = r->thin.walk != 0 && !r->thin.walk_gives;
+        if (made && !more) {
+            return NEXT_NOW;
+        }
+        k->state = FL_THIN_KNOWN; /* others first, which are being touched: what it holds waits */
+        return NEXT_NEVER;
     }
-    if (fl_evidence_is_scarce(k) && fl_residency_is_dense(v->range)) {
+    if (fl_evidence_is_scarce(k) && fl_residency_is_dense(v->around)) {
         return NEXT_NEVER;
     }
     return fl_evidence_is_pending(k) ? NEXT_SOON : NEXT_CHANGE;
@@ -221,12 +243,13 @@ static enum next watch(struct fl_region *r, struct fl_thin_slot *s, const struct
 static enum next give(struct fl_region *r, struct fl_thin_slot *s, const struct fl_thin_view *v)
 {
     struct fl_thin_seen *k = &s->seen;
-    uintptr_t page = r->thin.never_back ? 0 : fl_thin_next(&r->pages, fl_evidence_rest(k, v));
+    uintptr_t page =
+        r->thin.never_back ? 0 : fl_thin_next(&r->pages, fl_evidence_rest(k, v->range));
 
     if (page == 0) {
         k->state = FL_THIN_KNOWN;
         k->cursor = v->range.base;
-        return NEXT_CHANGE;
+        return r->thin.walk != 0 ? NEXT_NEVER : NEXT_CHANGE; /* others want the slot */
     }
     k->cursor = page + fl_page.huge;
     if (!fl_thin_is_full(&r->pages, page)) {
@@ -239,13 +262,13 @@ static enum next give(struct fl_region *r, struct fl_thin_slot *s, const struct 
 static void undo(struct fl_region *r, struct fl_thin_slot *s, const struct fl_thin_view *v)
 {
     fl_region_lock(r);
-    if (s->turn == v->turn && still_its(s).len != 0) {
+    if (s->turn == v->turn && around(s).len != 0) {
         fl_extent_note_remapped(s->e);
         fl_thin_forget(r, s->e);
     }
     fl_left_note_filled(r, v->len);
     fl_region_unlock(r);
-    (void)fl_sys.advise(v->range, FL_ADVICE_HUGE);
+    advise_huge(v->range);
     atomic_store_explicit(&r->pages.pace.left_base, true, memory_order_relaxed);
     atomic_store(&r->wants_worker, true);
 }
@@ -265,7 +288,10 @@ static enum next serve(struct fl_region *r, struct fl_thin_slot *s, const struct
     struct fl_thin_seen *k = &s->seen;
 
     if (k->turn != v->turn) {
-        *k = (struct fl_thin_seen){.turn = v->turn, .cursor = v->range.base};
+        *k = (struct fl_thin_seen){.turn = v->turn,
+                                   .state = v->thin ? FL_THIN_GIVING : FL_THIN_WATCHED,
+                                   .given = v->thin ? v->range : (struct fl_range){0, 0},
+                                   .cursor = v->around.base};
     }
     if (k->state == FL_THIN_GIVING) {
         return give(r, s, v);
@@ -285,7 +311,7 @@ static enum next serve(struct fl_region *r, struct fl_thin_slot *s, const struct
 static void end_giving(struct fl_thin_slot *s)
 {
     if (s->seen.state == FL_THIN_GIVING) {
-        (void)fl_sys.advise(s->seen.given, FL_ADVICE_HUGE);
+        advise_huge(s->seen.given);
         s->seen.state = FL_THIN_KNOWN;
     }
 }
@@ -298,16 +324,16 @@ static void look_at(struct fl_region *r, struct fl_thin_slot *s, uint64_t until_
 
     do {
         v = view_of(r, s);
-        if (v.range.len == 0 || v.turn != s->seen.turn) {
+        if (v.around.len == 0 || v.turn != s->seen.turn) {
             end_giving(s);
         }
-        next = v.range.len != 0 ? serve(r, s, &v) : NEXT_CHANGE;
+        next = v.around.len != 0 ? serve(r, s, &v) : NEXT_CHANGE;
     } while (next == NEXT_NOW && fl_sys.now_ns() < until_ns);
     if (next == NEXT_NEVER) {
         leave(r, s, &v);
     }
     r->thin.soon |= next == NEXT_SOON || next == NEXT_NOW;
-    r->thin.watched += v.range.len != 0 && next != NEXT_NEVER ? v.len : 0;
+    r->thin.watched += v.around.len != 0 && next != NEXT_NEVER ? v.len : 0;
 }
 
 /* Bytes of the process in memory; 0: unknown. */
@@ -320,6 +346,73 @@ static uint64_t resident(void)
                    fl_parse_after(text, " ", &pages)
                ? pages << fl_page.shift
                : 0;
+}
+
+/* A slot whose block is gone; NULL: none from number `*i` on. */
+static struct fl_thin_slot *free_slot(struct fl_thin *t, unsigned *i)
+{
+    for (; *i < FL_THIN_SLOTS; ++*i) {
+        struct fl_thin_slot *s = &t->slot[*i];
+        if (s->e == NULL) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+/* Wants the block a slot of the walk? Lock: region. */
+static bool is_wanted(const struct fl_region *r, const struct fl_extent *e)
+{
+    const struct fl_thin *t = &r->thin;
+    bool fits = t->walk_gives ? fl_extent_is_merely_thin(e)
+                              : may_watch(r, e) && !fl_extent_is_user_remapped(e);
+
+    return is_live(e) && fits && fl_evidence_is_kind_thin(t, e->len);
+}
+
+/* Once for those that are to be thin, before the program touches more of them; and once more for
+ * what they hold. */
+static uintptr_t after_walk(struct fl_region *r)
+{
+    struct fl_thin *t = &r->thin;
+
+    t->walk_gives = !t->walk_gives;
+    return t->walk_gives ? r->space.first : 0;
+}
+
+static void begin_walk(struct fl_region *r)
+{
+    struct fl_thin *t = &r->thin;
+
+    if (t->thin_kinds == 0) {
+        t->missed |= t->walk != 0;
+        t->walk = 0;
+    } else if (t->walk == 0 && t->missed) {
+        t->missed = t->walk_gives = false;
+        t->walk = r->space.first;
+    }
+}
+
+/* The slots that are free are for blocks that had none, of kinds that are thin: the walk over all
+ * goes on. Lock: region. */
+static void walk_on(struct fl_region *r)
+{
+    enum { STEPS = 4096 };
+    struct fl_thin *t = &r->thin;
+    uintptr_t end = fl_range_end(r->space.window.all);
+    struct fl_thin_slot *s;
+    unsigned at = 0;
+
+    begin_walk(r);
+    for (unsigned i = 0; t->walk != 0 && i < STEPS && (s = free_slot(t, &at)) != NULL; i++) {
+        const struct fl_inner *in;
+        struct fl_extent *e = fl_region_extent_around(r, t->walk, &in);
+        if (e != NULL && in == NULL && is_wanted(r, e)) {
+            begin_watch(t, s, e);
+            s->range = t->walk_gives ? reach_of(r, s) : s->range;
+        }
+        t->walk = e != NULL && e->base + e->len < end ? e->base + e->len : after_walk(r);
+    }
 }
 
 /* False: what is in memory cannot be told. */
@@ -337,8 +430,9 @@ static bool begin(struct fl_region *r, uint64_t now, bool came)
     t->watched = 0;
     t->picks = FL_EVIDENCE_PICKS;
     fl_region_lock(r);
-    t->todo = t->used;
     fl_evidence_count_kinds(t);
+    walk_on(r);
+    t->todo = t->used;
     fl_region_unlock(r);
     t->at = 0;
     return there != 0;
@@ -354,8 +448,10 @@ static uint64_t end(struct fl_region *r, uint64_t began)
     t->came =
         t->watched < FL_THIN_LEAST ? t->watched : 0; /* with more of them it is worth the looks */
     fl_region_unlock(r);
+    t->soon |= t->walk != 0;
     if (!t->soon && (t->watched < FL_THIN_LEAST || now - t->changed_ns >= patience)) {
-        memset(t->evidence, 0, sizeof t->evidence); /* what comes later is another part of it all */
+        memset(t->evidence, 0, sizeof t->evidence);
+        t->thin_kinds = 0; /* what comes later is another part of it all */
         return UINT64_MAX;
     }
     uint64_t rest = fl_max((now - t->changed_ns) / REST_SHARE, (now - began) * WORK_SHARE);

@@ -46,12 +46,15 @@ struct fl_thin {
     unsigned used; /* slots that ever were */
     unsigned next; /* where a free one is looked for */
     size_t came;   /* bytes that were not watched when the worker looked last */
+    bool missed;   /* a block had to leave its slot to another one */
     /* The worker's alone. */
     uint32_t known;      /* the turn at the last look */
     uint64_t resident;   /* bytes of the process in memory, when they had changed last */
     uint64_t changed_ns; /* monotonic: when that was */
     uint64_t due_ns;     /* of the next look */
     unsigned at, todo;   /* the next slot of a look; how many more it has */
+    uintptr_t walk;      /* where the walk over all blocks has come to; 0: there is none */
+    bool walk_gives;     /* it is the second one, which gives back what the first one made thin */
     bool changed;        /* memory has, since the look before this one */
     unsigned picks;      /* samples that this look may still have */
     bool soon;           /* a slot wants the next look soon */
@@ -60,11 +63,13 @@ struct fl_thin {
     /* By log2 of a block's bytes: blocks with a huge page that held next to nothing; half as many
      * with each huge page that held much. */
     uint8_t evidence[FL_LEFT_KINDS];
-    size_t of_kind[FL_LEFT_KINDS]; /* bytes of the slots' blocks, likewise */
+    uint64_t thin_kinds; /* bit i: those of 2^i bytes and more */
 };
 
 /* Bytes of the shortest block that is watched. */
-#define FL_THIN_FROM ((size_t)4 << 20)
+#define FL_THIN_FROM ((size_t)2 << 20)
+/* A shorter one has too few huge pages to show by itself that it is thin: its kind does. */
+#define FL_THIN_OWN_FROM ((size_t)4 << 20)
 /* Bytes of all that is watched, or of a kind, below which it is not worth the looks. */
 #define FL_THIN_LEAST ((size_t)64 << 20)
 

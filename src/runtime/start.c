@@ -20,7 +20,7 @@
 #include <sys/resource.h>
 
 /* From a call of the worker to the job. */
-enum { REPAIR_AFTER_NS = 50000000, REZERO_AFTER_NS = 100000000, HIDE_AFTER_NS = 100000000 };
+enum { REPAIR_AFTER_NS = 50000000, REZERO_AFTER_NS = 100000000, REST_AFTER_NS = 40000000 };
 
 static pthread_key_t
     thread_key; /* its destructor hands a thread's cache on; the value is the cache */
@@ -206,7 +206,7 @@ static void plan_worker(uint64_t decay_ms)
     fl_worker_add(w, fl_region_thin, 0);
     fl_worker_add(w, fl_region_repair, REPAIR_AFTER_NS);
     fl_worker_add(w, fl_region_rezero, REZERO_AFTER_NS);
-    fl_worker_add(w, fl_region_hide, HIDE_AFTER_NS);
+    fl_worker_add(w, fl_region_rest, REST_AFTER_NS);
     fl_worker_add(w, fl_plan_work, 0);
     fl_worker_add(w, fl_report_wanted, 0);
     if (fl_runtime.numa.active) {
@@ -242,6 +242,7 @@ static FL_APART int start_window(void)
         .eager_max = fl_spread(value[FL_OPTION_eager_max]),
         .shards = (unsigned)value[FL_OPTION_shards],
         .wait_for_touch = fl_runtime.options.origin[FL_OPTION_eager_max] == FL_ORIGIN_DEFAULT,
+        .crowd_goes = fl_runtime.options.origin[FL_OPTION_decay_ms] == FL_ORIGIN_DEFAULT,
         .limit = value[FL_OPTION_limit],
         .huge = (fl_page.thp || collapse) && (disable & FL_DISABLE_THP) == 0,
         .collapse = collapse,

@@ -46,6 +46,20 @@ static void in_a_hundred_blocks(void **state)
     is_thin("1", "100", "each");
 }
 
+/* From 2 MiB on; with few huge pages of its own, or none. */
+static void in_short_blocks(void **state)
+{
+    (void)state;
+    is_thin("1", "600", "");
+    is_thin("1", "570", "");
+    is_thin("1,random", "545", "");
+    is_thin("1,back", "450", "");
+    is_thin("1", "300", "");
+    is_thin("1", "273", "");
+    is_thin("%1", "400", "");
+    is_thin("1", "550", "each");
+}
+
 static void what_begins_late(void **state)
 {
     (void)state;
@@ -80,6 +94,8 @@ static void what_fills_comes_in_huge_pages(void **state)
         fills(shape[i], MIB_TEXT, "1");
         fills(shape[i], MIB_TEXT, "100");
     }
+    fills("front", MIB_TEXT, "570");
+    fills("pieces", MIB_TEXT, "400");
     fills("read", "400", "1");
 }
 
@@ -103,9 +119,13 @@ static bool has_huge_pages(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_byte_in_each_mib),  cmocka_unit_test(pages_at_random),
-        cmocka_unit_test(in_a_hundred_blocks), cmocka_unit_test(what_begins_late),
-        cmocka_unit_test(what_grew),           cmocka_unit_test(what_fills_comes_in_huge_pages),
+        cmocka_unit_test(a_byte_in_each_mib),
+        cmocka_unit_test(pages_at_random),
+        cmocka_unit_test(in_a_hundred_blocks),
+        cmocka_unit_test(in_short_blocks),
+        cmocka_unit_test(what_begins_late),
+        cmocka_unit_test(what_grew),
+        cmocka_unit_test(what_fills_comes_in_huge_pages),
     };
     FL_SKIP_UNLESS(has_huge_pages(), "test_preload_thin", "needs Linux 6.12 and THP madvise");
     return cmocka_run_group_tests_name("thin", tests, NULL, NULL);

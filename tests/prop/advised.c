@@ -14,7 +14,7 @@ void advised_hide(struct fl_region *r, const struct op *op)
     }
     for (int i = 0; i < 2; i++) { /* the first look finds that requests came */
         fake.now_ns += 2000000000;
-        (void)fl_region_hide(r);
+        (void)fl_region_rest(r);
     }
 }
 

@@ -16,7 +16,7 @@ static size_t hidden(void)
 static uint64_t look_after(uint64_t ms_later)
 {
     fake.now_ns += ms_later * ms;
-    return fl_region_hide(&region);
+    return fl_region_rest(&region);
 }
 
 /* A look that sees what was asked for, and one when nothing has been for as long as it takes. */

@@ -145,7 +145,7 @@ static void what_memory_cannot_hold_comes_by_base_pages(void **state)
         touch_at(e, MIB(33));
         assert_int_equal(bytes_there(e), always && fl_page.thp ? MIB(2) : KIB(4));
         fl_page.always = false;
-        assert_int_equal(take(MIB(3))->left & FL_LEFT_SPARSE, 0);
+        assert_int_equal(take(MIB(1))->left & FL_LEFT_SPARSE, 0);
         struct fl_extent *full = take(MIB(160));
         assert_int_equal(full->content, FL_CONTENT_LAZY);
         fill(full, 1);

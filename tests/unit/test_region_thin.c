@@ -244,6 +244,43 @@ static void a_hundred_blocks_of_a_kind_are_thin(void **state)
     assert_settled();
 }
 
+/* Each has a huge page of its own, or none, and there are more of them than slots. */
+static void many_short_blocks_show_it_together(void **state)
+{
+    (void)state;
+    if (!can() || is_reserved()) { /* the window is too small for so many */
+        return;
+    }
+    enum { N = FL_THIN_SLOTS + 44 };
+    static struct fl_extent *e[N];
+    size_t there = 0;
+    for (int i = 0; i < N; i++) {
+        e[i] = take(MIB(2) + KIB(256));
+    }
+    for (int i = 0; i < N; i++) {
+        touch_at(e[i], MIB(1));
+        change();
+        looks(i % 8 == 0);
+    }
+    for (int i = 0; i < 16; i++) {
+        change();
+        looks(1);
+    }
+    for (int i = 0; i < N; i++) {
+        there += held(e[i]);
+        assert_int_equal(bytes(e[i])[MIB(1)], 0xee);
+    }
+    assert_true(there < MIB(N / 8));
+    assert_true(region.thin.walk == 0 && !region.thin.missed);
+    uint64_t of_kind = region.history.touched[21];
+    assert_int_equal(of_kind, 1); /* none */
+    for (int i = 0; i < N; i++) {
+        free_looked_at(e[i]);
+    }
+    assert_int_equal(region.history.sparse_live, 0);
+    assert_settled();
+}
+
 static void what_rests_is_looked_at_less_and_less(void **state)
 {
     (void)state;
@@ -346,6 +383,7 @@ int main(void)
         cmocka_unit_test_setup(what_is_being_filled_is_left_alone, thin_begin),
         cmocka_unit_test_setup(a_thin_block_that_fills_is_thin_no_more, thin_begin),
         cmocka_unit_test_setup(a_hundred_blocks_of_a_kind_are_thin, thin_begin),
+        cmocka_unit_test_setup(many_short_blocks_show_it_together, thin_begin),
         cmocka_unit_test_setup(what_rests_is_looked_at_less_and_less, thin_begin),
         cmocka_unit_test_setup(on_an_old_kernel, thin_begin),
         cmocka_unit_test_setup(where_the_kernel_refuses_it_stays_as_it_is, thin_begin),

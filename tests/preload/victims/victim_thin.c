@@ -21,7 +21,7 @@
 
 enum {
     PAGE = 4096,
-    BLOCKS_MOST = 128,
+    BLOCKS_MOST = 1024,
     POLL_NS = 5000000,
     LATE_NS = 300000000,
     SLACK_MIB = 128,

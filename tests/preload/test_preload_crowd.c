@@ -1,0 +1,109 @@
+/* A process of many threads that have freed all and rest holds about as little as under glibc; one
+ * of few threads keeps what they will ask for again. */
+#include "run.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+/* What each thread costs beside its blocks, at most: mostly the planner's look at its requests. */
+enum { EACH_KIB = 32, OWN_KIB = 2048 };
+
+/* However many the machine has: of hundreds of CPUs 200 threads would be no crowd. */
+static void on_two_cpus(void *unused)
+{
+    cpu_set_t set;
+    unsigned n = 0;
+
+    (void)unused;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
+        for (size_t i = 0; i < CPU_SETSIZE; i++) {
+            n += CPU_ISSET(i, &set) ? 1 : 0;
+            if (n > 2) {
+                CPU_CLR(i, &set);
+            }
+        }
+        (void)sched_setaffinity(0, sizeof set, &set);
+    }
+}
+
+static const struct fl_run *run(const char *how, const char *threads, const char *kib,
+                                const char *blocks, long most)
+{
+    char text[32];
+
+    (void)snprintf(text, sizeof text, "%ld", most);
+    const struct fl_how two = {.argv = FL_ARGV("victim_crowd", how, threads, kib, blocks, text),
+                               .in_child = on_two_cpus};
+    const struct fl_run *r = fl_run_how(&two);
+    print_message("           %s, %s threads of %s blocks of %s KiB: %s", how, threads, blocks, kib,
+                  r->out);
+    fl_run_assert_active(r);
+    return r;
+}
+
+static void holds_little(const char *how, const char *threads, const char *kib, const char *blocks)
+{
+    const struct fl_run *plain = fl_plain_run(FL_ARGV("victim_crowd", how, threads, kib, blocks));
+    long rss = fl_run_said(plain, "rss ");
+
+    fl_run_assert_clean(plain);
+    print_message("           glibc: %s", plain->out);
+    (void)run(how, threads, kib, blocks, rss * 6 / 5 + OWN_KIB + EACH_KIB * atol(threads));
+}
+
+static void all_sizes(const char *how)
+{
+    holds_little(how, "200", "64", "20");
+    if (fl_rung()[0] != '\0') {
+        return;
+    }
+    holds_little(how, "200", "64", "1");
+    holds_little(how, "200", "100", "20");
+    holds_little(how, "200", "256", "10");
+    holds_little(how, "200", "1024", "2");
+    holds_little(how, "50", "4096", "2");
+}
+
+static void that_held_all_at_once(void **state)
+{
+    (void)state;
+    all_sizes("hold");
+}
+
+static void that_came_as_they_did(void **state)
+{
+    (void)state;
+    all_sizes("free");
+}
+
+static void that_came_in_turns(void **state)
+{
+    (void)state;
+    all_sizes("turns");
+}
+
+static void of_four_hundred(void **state)
+{
+    (void)state;
+    holds_little("hold", "400", "64", "10");
+}
+
+/* Eight threads' 20 blocks of 256 KiB and a little more are 45 MiB. */
+static void few_threads_keep_what_they_freed(void **state)
+{
+    (void)state;
+    const struct fl_run *r = run("hold", "8", "256", "20", 1L << 40);
+    assert_true(fl_run_said(r, "rss ") >= 45 * 1024);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(that_held_all_at_once),
+        cmocka_unit_test(that_came_as_they_did),
+        cmocka_unit_test(that_came_in_turns),
+        cmocka_unit_test(of_four_hundred),
+        cmocka_unit_test(few_threads_keep_what_they_freed),
+    };
+    return cmocka_run_group_tests_name("crowd", tests, NULL, NULL);
+}
