@@ -8,6 +8,7 @@
  * State: the bits `advised` of extents; under the region lock.
  * A1  No LIVE, CACHED or EMPTY extent has a bit of hiding.
  * A2  Of an extent that says so all whole huge pages are hidden. */
+#include "region/fit.h"
 #include "region/isolated.h"
 #include "region/counts.h"
 #include "region/fork.h"
@@ -103,22 +104,17 @@ void fl_advice_note_shown(struct fl_extent *e)
     e->advised &= (uint8_t)~hiding;
 }
 
-/* The oldest extent that dumps would have, claimed; NULL: none of that age, or enough are hidden.
- * */
-static struct fl_extent *claim_shown(struct fl_region *r, uint32_t age)
+/* The next extent that dumps would have, claimed; NULL: none of that age, or enough are hidden. */
+static struct fl_extent *claim_shown(struct fl_region *r, struct fl_walk *w, uint32_t age)
 {
     bool full = fl_region_free(r).hidden >= FL_HIDDEN_MOST;
-    struct fl_extent *e;
 
-    FL_EACH_ZONE(r, z)
-    {
-        TAILQ_FOREACH(e, &z->by_age, by_age)
-        {
-            bool due = (e->advised & FL_ADVISED_ALL_HID) == 0 && fl_extent_is_aged(r, e, age);
-            if (due && (is_hidden(e) || !full)) {
-                return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim(r, e, SIZE_MAX)
-                                                            : NULL;
-            }
+    for (struct fl_extent *e; (e = fl_fit_walk(r, w)) != NULL;) {
+        bool due = e->queue == FL_QUEUE_AGE && (e->advised & FL_ADVISED_ALL_HID) == 0 &&
+                   fl_extent_is_aged(r, e, age);
+        w->at = e->base + e->len;
+        if (due && (is_hidden(e) || !full)) {
+            return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim(r, e, SIZE_MAX) : NULL;
         }
     }
     return NULL;
@@ -126,10 +122,11 @@ static struct fl_extent *claim_shown(struct fl_region *r, uint32_t age)
 
 void fl_advice_hide(struct fl_region *r, uint32_t age, unsigned most)
 {
+    struct fl_walk w = {0};
     struct fl_extent *e;
     bool hid = true;
 
-    for (unsigned n = 0; hid && n < most && (e = claim_shown(r, age)) != NULL; n++) {
+    for (unsigned n = 0; hid && n < most && (e = claim_shown(r, &w, age)) != NULL; n++) {
         fl_region_unlock(r);
         hid = fl_sys.advise(fl_extent_range(e), FL_ADVICE_NO_DUMP) == 0;
         if (!hid) { /* too many maps: the kernel may have done a part */

@@ -324,3 +324,16 @@ void fl_fit_shorten(struct fl_region *r, struct fl_extent *e, size_t len)
     unlist(r, e);
     fl_fit_enqueue(r, e);
 }
+
+struct fl_extent *fl_fit_walk(struct fl_region *r, struct fl_walk *w)
+{
+    struct fl_extent *e = NULL;
+
+    for (; w->zone < r->zones.n; w->zone++, w->at = 0) {
+        e = fl_tree_from(&r->zones.of[w->zone].populated, w->at);
+        if (e != NULL) {
+            break;
+        }
+    }
+    return e;
+}

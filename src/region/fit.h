@@ -18,6 +18,14 @@ struct fl_extent *fl_fit_change_zone(struct fl_region *r, struct fl_extent *e, u
 /* The first `len` bytes of `e` are no part of it any more: nothing of it is absent or hidden. Where
  * they are all of it, it is no more. */
 void fl_fit_shorten(struct fl_region *r, struct fl_extent *e, size_t len);
+/* A walk over FREE extents with memory, by zone and address. The lock may be released meanwhile:
+ * the walk goes on at `at`, whatever lies there by then. */
+struct fl_walk {
+    unsigned zone;
+    uintptr_t at;
+};
+/* The extent there, or the next one; NULL: there is none.  Cost: O(log n). */
+struct fl_extent *fl_fit_walk(struct fl_region *r, struct fl_walk *w);
 /* As fl_fit_remove of `e`, but for the edges of it that stay, FREE and in no tree yet; NULL:
  * there is none. */
 void fl_fit_cut(struct fl_region *r, struct fl_extent *e, struct fl_extent *head,

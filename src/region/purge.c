@@ -1,5 +1,6 @@
 /* Gives memory back to the kernel, oldest first, in whole huge pages, then in pieces, with no lock
  * held during the system calls. */
+#include "region/fit.h"
 #include "region/isolated.h"
 #include "region/counts.h"
 #include "region/lock.h"
@@ -156,21 +157,18 @@ bool fl_region_clear_node(struct fl_region *r, size_t len, unsigned zone)
     return purge_extents(r, 0, len, purge_chunk, beside) != 0 || smoothed;
 }
 
-/* The next extent from `*at` on with a page's worth of bytes that the kernel may not take yet,
- * claimed; NULL: there is none. Its edges never are the kernel's to take.
+/* The next extent with a page's worth of bytes that the kernel may not take yet, claimed; NULL:
+ * there is none. Its edges never are the kernel's to take.
  *   page  a huge one, or, in a small cgroup, a base page */
-static struct fl_extent *claim_hard(struct fl_region *r, unsigned *zone, uintptr_t *at, size_t page)
+static struct fl_extent *claim_hard(struct fl_region *r, struct fl_walk *w, size_t page)
 {
-    for (; *zone < r->zones.n; ++*zone, *at = 0) {
-        struct fl_extent *e = fl_tree_from(&r->zones.of[*zone].populated, *at);
-        for (; e != NULL; e = fl_tree_higher(e)) {
-            struct fl_range inner = fl_range_inner(fl_extent_range(e), page);
-            if (e->unreclaimable >= e->len - inner.len + page &&
-                fl_holes_bare_in(&r->pages.holes, inner) == 0) {
-                *at = e->base + e->len;
-                return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim_part(r, e, inner)
-                                                            : NULL;
-            }
+    for (struct fl_extent *e; (e = fl_fit_walk(r, w)) != NULL;) {
+        struct fl_range inner = fl_range_inner(fl_extent_range(e), page);
+        w->at = e->base + e->len;
+        if (e->unreclaimable >= e->len - inner.len + page &&
+            fl_holes_bare_in(&r->pages.holes, inner) == 0) {
+            return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim_part(r, e, inner)
+                                                        : NULL;
         }
     }
     return NULL;
@@ -198,12 +196,11 @@ void fl_region_soften(struct fl_region *r)
 {
     size_t page = fl_region_is_scarce(r) ? fl_page.base : fl_page.huge;
     bool taken = true;
-    unsigned zone = 0;
-    uintptr_t at = 0;
+    struct fl_walk w = {0};
 
     fl_region_lock(r);
     (void)fl_pieces_smooth(r, SIZE_MAX);
-    for (struct fl_extent *e; taken && (e = claim_hard(r, &zone, &at, page)) != NULL;) {
+    for (struct fl_extent *e; taken && (e = claim_hard(r, &w, page)) != NULL;) {
         fl_region_unlock(r);
         taken = fl_region_soften_part(r, fl_extent_range(e));
         fl_region_lock(r);

@@ -3,6 +3,7 @@
  * Only when no request has come for a while, a piece at a time, with stores that leave the caches
  * alone. It may be in vain: so it lives on a credit, which requests for zeroed memory renew.
  * State: r->rezero, under the region lock. */
+#include "region/fit.h"
 #include "region/isolated.h"
 #include "region/counts.h"
 #include "region/lock.h"
@@ -49,19 +50,16 @@ static bool may_know(const struct fl_extent *e)
     return e->left == 0 || fl_clear_may_look();
 }
 
-static struct fl_extent *claim_dirty(struct fl_region *r)
+/* The lowest first, as requests have them. What else an extent has is there at the next call. */
+static struct fl_extent *claim_dirty(struct fl_region *r, struct fl_walk *w)
 {
-    struct fl_extent *e;
-
-    FL_EACH_ZONE(r, z)
-    {
-        TAILQ_FOREACH(e, &z->by_age, by_age)
-        {
-            struct fl_range piece = may_know(e) ? dirty_piece(e) : (struct fl_range){e->base, 0};
-            if (piece.len != 0) {
-                return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim_part(r, e, piece)
-                                                            : NULL;
-            }
+    for (struct fl_extent *e; (e = fl_fit_walk(r, w)) != NULL;) {
+        bool may = e->queue == FL_QUEUE_AGE && may_know(e);
+        struct fl_range piece = may ? dirty_piece(e) : (struct fl_range){e->base, 0};
+        w->at = piece.len != 0 ? e->base : e->base + e->len;
+        if (piece.len != 0) {
+            return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim_part(r, e, piece)
+                                                        : NULL;
         }
     }
     return NULL;
@@ -87,6 +85,7 @@ static size_t clear(struct fl_region *r, const struct fl_extent *e)
 uint64_t fl_region_rezero(struct fl_region *r)
 {
     struct fl_rezero *z = &r->rezero;
+    struct fl_walk w = {0};
     struct fl_extent *e = NULL;
     bool pause = false; /* first touches wait for this thread: a piece a run */
 
@@ -96,7 +95,7 @@ uint64_t fl_region_rezero(struct fl_region *r)
     z->seen = seen;
     z->rest_ns = quiet ? rest_least : z->rest_ns < rest_most ? 2 * z->rest_ns : rest_most;
     while (!pause && quiet && seen == r->stats.takes && may_clear(r) &&
-           (e = claim_dirty(r)) != NULL) {
+           (e = claim_dirty(r, &w)) != NULL) {
         fl_region_unlock(r);
         size_t cleared = clear(r, e);
         fl_region_lock(r);
