@@ -3,8 +3,6 @@
 #include "region/budget.h"
 #include "region/counts.h"
 
-#include <errno.h>
-
 static void grant(struct fl_region *r, size_t fresh)
 {
     atomic_fetch_add_explicit(&r->budget.granted, fresh, memory_order_relaxed);
@@ -23,34 +21,34 @@ void fl_region_spend(struct fl_region *r, size_t fresh)
     grant(r, fresh);
 }
 
-int fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh,
-                           const struct fl_memory *seen)
+enum fl_refusal fl_region_may_populate(struct fl_region *r, size_t len, size_t fresh,
+                                       const struct fl_memory *seen)
 {
     const struct fl_region_config *c = &r->config;
     bool too_large = c->eager_max != 0 && len > c->eager_max;
 
     if (c->limit != 0 && fl_region_counted(r) + fresh > c->limit) {
-        return -ENOMEM;
+        return FL_REFUSED_MEMORY;
     }
     if (!too_large && fresh <= r->budget.left && (c->eager_max != 0 || len <= r->budget.left / 2)) {
         fl_region_spend(r, fresh);
-        return 0;
+        return FL_REFUSED_NOT;
     }
     if (seen == NULL) {
-        return -EBUSY;
+        return FL_REFUSED_LOOK;
     }
     if (fresh > seen->headroom / 2) {
         atomic_store_explicit(&r->starved, true, memory_order_relaxed);
-        return -ENOMEM;
+        return FL_REFUSED_MEMORY;
     }
     if (too_large || (c->eager_max == 0 && len > seen->eager / FL_EAGER_SHARE)) {
-        return -E2BIG;
+        return FL_REFUSED_LENGTH;
     }
     if (fresh > seen->eager) {
-        return -EAGAIN;
+        return FL_REFUSED_HALF;
     }
     /* Where the process has bounds of its own each growth has to look. */
     r->budget.left = seen->bounded ? 0 : (seen->eager - fresh) / 4;
     grant(r, fresh);
-    return 0;
+    return FL_REFUSED_NOT;
 }

@@ -89,7 +89,7 @@ static void put_back(struct fl_region *r, struct fl_fill_plan *g)
 /* Nothing of the fill plan is known but what it is for. */
 static void begin(struct fl_fill_plan *g, struct fl_range live)
 {
-    g->refusal = 0;
+    g->refusal = FL_REFUSED_NOT;
     g->live = live;
     g->nfresh = g->ndirty = g->nhidden = 0;
     g->hollow = g->bare = false;
@@ -253,7 +253,7 @@ bool fl_carve_map(struct fl_region *r, struct fl_fill_plan *g)
     if (rc == 0) {
         undo_map(r, g);
     }
-    g->refusal = rc == -EEXIST ? rc : 0;
+    g->refusal = rc == -EEXIST ? FL_REFUSED_PLACE : FL_REFUSED_NOT;
     return false;
 }
 

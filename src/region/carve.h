@@ -7,7 +7,7 @@
 /* Takes [start, start + len) out of the adjacent FREE extents that begin with `e` and hold it all.
  * What lies before and behind stays FREE; an EMPTY part is cut at huge pages, so some of it becomes
  * populated FREE memory: `g->fresh` says what to fill. Descriptors have been reserved. Returns the
- * extent, LIVE; NULL when the memory cannot be committed, with g->refusal -EEXIST when others have
+ * extent, LIVE; NULL when the memory cannot be committed, with g->refusal _PLACE when others have
  * mapped something there: then it is FOREIGN, and another place will do. The lock is released where
  * something of it is EMPTY. */
 struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,

@@ -77,9 +77,7 @@ struct fl_fill_plan {
     size_t wanted;   /* bytes to be lent before all is planned anew; see fl_region_take_loan */
     size_t budgeted; /* bytes for which fl_region_may_populate was asked */
     size_t exempt;   /* bytes that nothing is populated for, or that bring their pages along */
-    /* There is room, but fl_region_may_populate says no, and why; -ENOSPC: the node is full;
-     * -EBUSY: borrow, or look, first */
-    int refusal;
+    enum fl_refusal refusal;
     /* What there is to do. */
     bool hollow; /* some of what is handed out may never have been touched */
     bool bare;   /* in some of what is held nothing is mapped, see holes.h */

@@ -134,9 +134,9 @@ static void make_way(struct fl_region *r, size_t len, unsigned zone)
 
 /* What may be had unasked is no matter of what was asked for; nor is it that another thread forks,
  * and so no look was made. */
-static bool is_moderation(int refusal)
+static bool is_moderation(enum fl_refusal why)
 {
-    return refusal == -E2BIG || refusal == -EAGAIN || refusal == -EBUSY;
+    return why == FL_REFUSED_LENGTH || why == FL_REFUSED_HALF || fl_refusal_puts_off(why);
 }
 
 bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range part,
@@ -154,20 +154,20 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0);
     make_way(r, part.len, g->zone);
-    int refusal;
+    enum fl_refusal why;
     for (;;) {
-        refusal = fl_supply_plan(r, g, part.len, part.len, 0);
+        why = fl_supply_plan(r, g, part.len, part.len, 0);
         if (g->wanted != 0) {
             fl_region_take_loan(r, g);
-        } else if (refusal == -EBUSY && g->seen == NULL && fl_look_leaving_lock(r)) {
+        } else if (why == FL_REFUSED_LOOK && g->seen == NULL && fl_look_leaving_lock(r)) {
             g->seen = &r->look.noted;
         } else {
             break;
         }
     }
     g->seen = NULL;
-    bool may = refusal == 0 || (how->asked_for && is_moderation(refusal));
-    if (refusal != 0) {
+    bool may = why == FL_REFUSED_NOT || (how->asked_for && is_moderation(why));
+    if (why != FL_REFUSED_NOT) {
         g->from_reserve = g->from_free = 0;
     }
     if (may) {

@@ -11,7 +11,6 @@
  * State: r->history.touched; `left` of each extent. */
 #include "region/supply.h"
 
-#include <errno.h>
 #include <string.h>
 
 enum { KNOWN_FROM = 90 }; /* percent in memory, from which on a kind of blocks counts as touched */
@@ -116,14 +115,14 @@ static bool is_sample(struct fl_region *r, const struct fl_fill_plan *g)
 }
 
 void fl_left_note_holes(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *live,
-                        int refusal)
+                        enum fl_refusal refusal)
 {
     /* Of a short one calloc clears all, page by page. */
     bool may = g->holes != 0 && may_wait(r, g) && !(g->zero && g->live.len < fl_clear_looked_at);
     bool is_short = may && live != NULL && g->live.len <= small_most;
     bool sample = is_short && is_sample(r, g);
 
-    g->leave_holes = (g->holes != 0 && refusal != 0) || sample ||
+    g->leave_holes = (g->holes != 0 && refusal != FL_REFUSED_NOT) || sample ||
                      (is_short && is_seldom_touched(r, g->live.len)) ||
                      (may && base_pages_wait(r, g->holes, g->live.len));
     if (sample) {

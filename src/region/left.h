@@ -3,7 +3,7 @@
 #ifndef FL_REGION_LEFT_H
 #define FL_REGION_LEFT_H
 
-#include "core/core.h"
+#include "region/budget.h"
 
 struct fl_region;
 struct fl_fill_plan;
@@ -43,7 +43,7 @@ void fl_left_note_gone(struct fl_region *r, const struct fl_extent *e);
  * (`refusal`) or need not be. Some are left so that one learns by `live` what is touched of such
  * blocks; NULL: not by this one. Lock: region. */
 void fl_left_note_holes(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *live,
-                        int refusal);
+                        enum fl_refusal refusal);
 /* enum fl_left of what is carved for the fill plan. */
 uint8_t fl_left_of(const struct fl_region *r, const struct fl_fill_plan *g);
 

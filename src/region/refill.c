@@ -10,8 +10,6 @@
 #include "region/lock.h"
 #include "region/supply.h"
 
-#include <errno.h>
-
 enum { CAP_SHARE = 64, REST_NS = 100000000 };
 static const size_t chunk_least = (size_t)128 << 20;
 static const size_t touch_step = (size_t)8 << 20,
@@ -254,25 +252,26 @@ uint64_t fl_region_refill(struct fl_region *r)
     return more ? 0 : later ? REST_NS : UINT64_MAX;
 }
 
-/* May `len` bytes more be held for the zone, and is there nothing of it? 0, or why not: as
+/* May `len` bytes more be held for the zone, and is there nothing of it? As
  * fl_region_may_populate. */
-static int may_hold(struct fl_region *r, size_t len, unsigned zone, const struct fl_memory *seen)
+static enum fl_refusal may_hold(struct fl_region *r, size_t len, unsigned zone,
+                                const struct fl_memory *seen)
 {
     bool may = r->pages.reserve.ready_of[zone] == 0 && !r->space.window.reserved &&
                (r->zones.placing.nodes == 0 || r->zones.placing.has_room(zone, len));
 
-    return may ? fl_region_may_populate(r, len, len, seen) : -ENOMEM;
+    return may ? fl_region_may_populate(r, len, len, seen) : FL_REFUSED_MEMORY;
 }
 
 static struct fl_reserve_chunk *claim_now(struct fl_region *r, size_t len, unsigned zone)
 {
-    int refusal = may_hold(r, len, zone, NULL);
+    enum fl_refusal why = may_hold(r, len, zone, NULL);
     size_t want = len;
 
-    if (refusal == -EBUSY && fl_look_leaving_lock(r)) {
-        refusal = may_hold(r, len, zone, &r->look.noted);
+    if (why == FL_REFUSED_LOOK && fl_look_leaving_lock(r)) {
+        why = may_hold(r, len, zone, &r->look.noted);
     }
-    return refusal == 0 ? claim_empty(r, &want, zone) : NULL;
+    return why == FL_REFUSED_NOT ? claim_empty(r, &want, zone) : NULL;
 }
 
 bool fl_region_fill_now(struct fl_region *r, size_t len, unsigned zone)

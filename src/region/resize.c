@@ -11,7 +11,6 @@
 #include "region/supply.h"
 #include "region/take.h"
 
-#include <errno.h>
 #include <string.h>
 
 enum { MOVE_FROM_HUGE = 4 }; /* huge pages; a smaller extent is copied sooner than moved */
@@ -33,10 +32,10 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
     uintptr_t end = e->base + e->len;
     size_t more = len - e->len, have = 0;
     struct fl_extent *f = fl_extent_free_at(&r->space, end, e->zone);
-    int holes;
+    enum fl_refusal holes;
 
     g->zone = e->zone;
-    g->refusal = 0;
+    g->refusal = FL_REFUSED_NOT;
     g->run = (struct fl_run){.start = f, .part = {end, more}, .want = more};
     for (int i = 0; i < FL_RUN_EXTENTS && f != NULL && have < more; i++) {
         have += f->len;
@@ -69,7 +68,7 @@ static bool extend_looking(struct fl_region *r, struct fl_extent *e, size_t len,
 {
     bool done = extend(r, e, len, g);
 
-    if (!done && g->refusal == -EBUSY && fl_look_leaving_lock(r) &&
+    if (!done && g->refusal == FL_REFUSED_LOOK && fl_look_leaving_lock(r) &&
         fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) == 0) {
         g->seen = &r->look.noted;
         done = extend(r, e, len, g);
@@ -270,7 +269,7 @@ static FL_APART struct fl_extent *carve_alike(struct fl_region *r, const struct 
     fl_zone_extend(r, zone, all, fl_page.huge);
     struct fl_extent *empty = fl_fit_first(&r->zones.of[zone].empty, all, fl_page.huge);
 
-    g->refusal = 0;
+    g->refusal = FL_REFUSED_NOT;
     if (empty == NULL) {
         return NULL;
     }
@@ -278,7 +277,7 @@ static FL_APART struct fl_extent *carve_alike(struct fl_region *r, const struct 
                              .part = {fl_align_up(empty->base, fl_page.huge) + into, len},
                              .want = len - e->len,
                              .fresh = fresh};
-    int holes;
+    enum fl_refusal holes;
     struct fl_extent *to = fl_run_carve(r, g, &holes);
     if (to == NULL) {
         return NULL;
@@ -364,7 +363,7 @@ static FL_APART struct fl_extent *find_place(struct fl_region *r, const struct f
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0); /* what waits there may give its pages */
     struct fl_extent *to = carve_alike(r, e, len, own_of(e), g);
-    if (to == NULL && g->refusal == -EBUSY && fl_look_leaving_lock(r)) {
+    if (to == NULL && g->refusal == FL_REFUSED_LOOK && fl_look_leaving_lock(r)) {
         g->seen = &r->look.noted;
         to = carve_alike(r, e, len, own_of(e), g);
         g->seen = NULL;

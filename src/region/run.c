@@ -59,29 +59,30 @@ void fl_run_find(struct fl_region *r, size_t len, size_t align, unsigned zone, s
     }
 }
 
-/* 0, or why the run may not be taken; `out_holes`: why its holes may not be filled. */
-static int plan(struct fl_region *r, struct fl_fill_plan *g, int *out_holes)
+/* Why the run may not be taken; `out_holes`: why its holes may not be filled. */
+static enum fl_refusal plan(struct fl_region *r, struct fl_fill_plan *g, enum fl_refusal *out_holes)
 {
     const struct fl_run *run = &g->run;
-    int rc = fl_supply_plan(r, g, run->want, run->fresh, run->own);
+    enum fl_refusal why = fl_supply_plan(r, g, run->want, run->fresh, run->own);
 
-    if (rc != 0) {
-        return rc;
+    if (why != FL_REFUSED_NOT) {
+        return why;
     }
     *out_holes = fl_pieces_may_fill(r, g, g->zone, run->want, run->part);
     if (!fl_pieces_refuses(*out_holes)) {
-        return 0;
+        return FL_REFUSED_NOT;
     }
     fl_supply_cancel(r, g);
     return *out_holes;
 }
 
-struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_fill_plan *g, int *out_holes)
+struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_fill_plan *g,
+                               enum fl_refusal *out_holes)
 {
     const struct fl_run *run = &g->run;
 
     g->refusal = plan(r, g, out_holes);
-    if (g->refusal != 0) {
+    if (g->refusal != FL_REFUSED_NOT) {
         return NULL;
     }
     bool held = fl_carve_hold(r, run->start, run->part.base, run->part.len, g);

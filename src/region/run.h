@@ -10,7 +10,8 @@
 void fl_run_find(struct fl_region *r, size_t len, size_t align, unsigned zone, struct fl_run *best);
 /* Carves g->run by plan, see run.c. NULL: g->refusal says why, as fl_supply_plan and fl_carve have
  * it, and nothing is planned or claimed.
- *   out_holes  why what is absent of it may not be brought in; 0: it may */
-struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_fill_plan *g, int *out_holes);
+ *   out_holes  why what is absent of it may not be brought in */
+struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_fill_plan *g,
+                               enum fl_refusal *out_holes);
 
 #endif

@@ -14,7 +14,6 @@
 #include "region/lock.h"
 #include "region/supply.h"
 
-#include <errno.h>
 #include <string.h>
 
 enum { SLACK_SHARE = 64 };
@@ -31,20 +30,21 @@ size_t fl_supply_allowed(const struct fl_region *r, size_t more)
     return peak + fl_max(peak / SLACK_SHARE, 2 * fl_page.huge);
 }
 
-static int may_populate(struct fl_region *r, const struct fl_fill_plan *g, size_t len, size_t fresh)
+static enum fl_refusal may_populate(struct fl_region *r, const struct fl_fill_plan *g, size_t len,
+                                    size_t fresh)
 {
-    int rc = fl_region_may_populate(r, len, fresh, g->seen);
+    enum fl_refusal why = fl_region_may_populate(r, len, fresh, g->seen);
 
-    if (rc == 0 && r->zones.placing.nodes != 0 && !g->any_room &&
+    if (why == FL_REFUSED_NOT && r->zones.placing.nodes != 0 && !g->any_room &&
         !r->zones.placing.has_room(g->zone, fresh)) {
         fl_region_forgo(r, fresh);
-        rc = -ENOSPC;
+        why = FL_REFUSED_NODE;
     }
-    return rc;
+    return why;
 }
 
-int fl_supply_plan(struct fl_region *r, struct fl_fill_plan *g, size_t len, size_t fresh,
-                   size_t own)
+enum fl_refusal fl_supply_plan(struct fl_region *r, struct fl_fill_plan *g, size_t len,
+                               size_t fresh, size_t own)
 {
     unsigned class = fl_zone_class(r, g->zone);
     size_t free_huge = fl_zone_donors(r, class);
@@ -67,20 +67,20 @@ int fl_supply_plan(struct fl_region *r, struct fl_fill_plan *g, size_t len, size
     if (rest != 0 && may_lend) {
         g->wanted = rest;
         g->from_reserve = g->from_free = 0;
-        return -EBUSY;
+        return FL_REFUSED_LOAN;
     }
-    int refusal = rest != 0 ? may_populate(r, g, len, rest) : 0;
-    if (refusal == 0) {
+    enum fl_refusal why = rest != 0 ? may_populate(r, g, len, rest) : FL_REFUSED_NOT;
+    if (why == FL_REFUSED_NOT) {
         g->budgeted = rest;
-    } else if (refusal == -EBUSY) { /* all is decided anew: nothing of this may be left */
+    } else if (why == FL_REFUSED_LOOK) { /* all is decided anew: nothing of this may be left */
         g->from_reserve = g->from_free = 0;
     } else if (donors + stock >= fresh) {
         g->from_free = fl_min(donors, fresh);
         g->from_reserve = fresh - g->from_free;
-        refusal = 0;
+        why = FL_REFUSED_NOT;
     }
     g->leaves = g->budgeted != 0 && fl_left_wants(r, g, len);
-    return refusal;
+    return why;
 }
 
 void fl_supply_cancel(struct fl_region *r, struct fl_fill_plan *g)
@@ -256,12 +256,12 @@ static size_t stuck_bytes(const struct fl_fill_plan *g)
 static bool is_too_much(struct fl_region *r, size_t more)
 {
     fl_region_lock(r);
-    int refusal = fl_region_may_populate(r, 0, more, NULL);
-    if (refusal == -EBUSY && fl_look_leaving_lock(r)) {
-        refusal = fl_region_may_populate(r, 0, more, &r->look.noted);
+    enum fl_refusal why = fl_region_may_populate(r, 0, more, NULL);
+    if (why == FL_REFUSED_LOOK && fl_look_leaving_lock(r)) {
+        why = fl_region_may_populate(r, 0, more, &r->look.noted);
     }
     fl_region_unlock(r);
-    return refusal != 0 && refusal != -EBUSY;
+    return why != FL_REFUSED_NOT && why != FL_REFUSED_LOOK;
 }
 
 /* Sources without their pages leave no map behind. What the kernel did not let go stays free

@@ -4,11 +4,11 @@
 
 #include "region/fill_plan.h"
 
-/* Decides where `fresh` bytes for a request of `len` come from; 0, or the refusal of
- * fl_region_may_populate.
+/* Decides where `fresh` bytes for a request of `len` come from; FL_REFUSED_NOT, or why that may not
+ * be: as fl_region_may_populate, or _NODE, or _LOAN and g->wanted.
  *   own  bytes, in whole huge pages, of free extents that the request takes as they are. */
-int fl_supply_plan(struct fl_region *r, struct fl_fill_plan *g, size_t len, size_t fresh,
-                   size_t own);
+enum fl_refusal fl_supply_plan(struct fl_region *r, struct fl_fill_plan *g, size_t len,
+                               size_t fresh, size_t own);
 /* The request failed after the plan. */
 void fl_supply_cancel(struct fl_region *r, struct fl_fill_plan *g);
 /* Takes what the plan says out of reserve and free extents, into the fill plan; and puts that

@@ -46,7 +46,7 @@ int fl_take_seed(struct fl_region *r, size_t len)
 }
 
 static void note_grown(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *live,
-                       int holes, bool on_touch)
+                       enum fl_refusal holes, bool on_touch)
 {
     fl_left_note_holes(r, g, live, holes);
     r->stats.stalls +=
@@ -61,7 +61,7 @@ static struct fl_extent *grow(struct fl_region *r, struct fl_fill_plan *g)
     struct fl_extent *live = NULL;
     size_t len = g->asked.len;
     bool on_touch = g->on_touch;
-    int holes = 0; /* why they may not be filled */
+    enum fl_refusal holes = FL_REFUSED_NOT; /* why they may not be filled */
 
     if (FL_UNLIKELY(r->zones.placing.nodes != 0) && !on_touch) {
         fl_region_make_way(r, len, g->zone);
@@ -77,7 +77,7 @@ static struct fl_extent *grow(struct fl_region *r, struct fl_fill_plan *g)
         }
         live = on_touch ? fl_carve(r, g->run.start, g->run.part.base, len, g)
                         : fl_run_carve(r, g, &holes);
-        if (g->refusal != -EEXIST) {
+        if (g->refusal != FL_REFUSED_PLACE) {
             break;
         }
     }
@@ -101,9 +101,9 @@ static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align
     g->zone = (uint8_t)zone;
     g->leaves = leaves;
     g->on_touch = on_touch;
-    g->refusal = -EEXIST;
+    g->refusal = FL_REFUSED_PLACE;
     g->exempt = g->asked.len;
-    for (int i = 0; i < FOREIGN_TRIES && g->refusal == -EEXIST; i++) {
+    for (int i = 0; i < FOREIGN_TRIES && g->refusal == FL_REFUSED_PLACE; i++) {
         size_t huge_len = g->asked.len, huge_align = g->asked.align;
         fl_zone_extend(r, g->zone, huge_len, huge_align);
         struct fl_extent *e = fl_fit_first(&r->zones.of[g->zone].empty, huge_len, huge_align);
@@ -168,9 +168,9 @@ static struct fl_extent *take_populated(struct fl_region *r, struct fl_fill_plan
         return NULL;
     }
     struct fl_range part = {fl_align_up(e->base, align), len};
-    int refusal = fl_pieces_may_fill(r, g, zone, len, part);
+    enum fl_refusal refusal = fl_pieces_may_fill(r, g, zone, len, part);
     if (fl_pieces_refuses(refusal)) {
-        g->refusal = refusal == -ENOMEM ? 0 : refusal;
+        g->refusal = refusal == FL_REFUSED_MEMORY ? FL_REFUSED_NOT : refusal;
         return NULL; /* elsewhere there may be reserve, or free pages that move */
     }
     g->look |= fl_region_note_reuse(r, len);
@@ -229,10 +229,10 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_fill_plan *g
     if (e == NULL && fl_sys_is_confined()) { /* more memory is the next allocator's to ask for */
         return NULL;
     }
-    if (e == NULL && wish->on_touch && g->refusal != -EBUSY) {
+    if (e == NULL && wish->on_touch && !fl_refusal_puts_off(g->refusal)) {
         e = take_alike(r, g);
     }
-    if (e == NULL && g->refusal == -EBUSY) { /* after a look it may be had */
+    if (e == NULL && fl_refusal_puts_off(g->refusal)) { /* after a look it may be had */
         return NULL;
     }
     if (e == NULL) {
@@ -271,12 +271,13 @@ static struct fl_extent *take_wished(struct fl_region *r, struct fl_fill_plan *g
 
     do {
         e = take_in(r, g, wish->zone[i], false);
-        if (e == NULL && g->refusal == -ENOSPC &&
+        if (e == NULL && g->refusal == FL_REFUSED_NODE &&
             fl_region_clear_node(r, g->asked.len, wish->zone[i])) {
             e = take_in(r, g, wish->zone[i], false);
         }
-    } while (e == NULL && g->refusal == -ENOSPC && ++i < wish->n);
-    if (e == NULL && g->refusal == -ENOSPC && !wish->strict) { /* as the kernel will have it */
+    } while (e == NULL && g->refusal == FL_REFUSED_NODE && ++i < wish->n);
+    if (e == NULL && g->refusal == FL_REFUSED_NODE &&
+        !wish->strict) { /* as the kernel will have it */
         e = take_in(r, g, wish->zone[0], true);
     }
     return e;
@@ -288,7 +289,7 @@ static struct fl_extent *take_looking(struct fl_region *r, struct fl_fill_plan *
 {
     for (;;) {
         struct fl_extent *e = take_wished(r, g);
-        bool looks = e == NULL && g->wanted == 0 && g->refusal == -EBUSY && g->seen == NULL;
+        bool looks = e == NULL && g->refusal == FL_REFUSED_LOOK && g->seen == NULL;
         if (!looks || !fl_look_leaving_lock(r)) {
             g->seen = g->wanted != 0 ? g->seen : NULL;
             return e;
@@ -322,7 +323,7 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_fill_plan *
     const struct fl_wish *wish = g->asked.wish;
     size_t len = g->asked.len;
 
-    if (g->refusal == -ENOMEM && fl_region_free(r).bytes >= fl_page.huge) {
+    if (g->refusal == FL_REFUSED_MEMORY && fl_region_free(r).bytes >= fl_page.huge) {
         fl_region_unlock(r);
         size_t given = fl_region_purge_some(r, 0, len + 2 * fl_page.huge);
         fl_region_lock(r);
@@ -331,24 +332,24 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_fill_plan *
             return e;
         }
     }
-    if (g->refusal == -EBUSY) { /* another thread forks */
+    if (fl_refusal_puts_off(g->refusal)) { /* another thread forks */
         return NULL;
     }
     unsigned zone = zone_with_room(r, len, wish);
     if (zone == NO_ZONE && wish->strict) {
-        g->refusal = -ENOSPC;
+        g->refusal = FL_REFUSED_NODE;
         return NULL;
     }
     zone = zone == NO_ZONE ? wish->zone[0] : zone;
     if (len >= LAZY_FROM_HUGE * fl_page.huge) {
         return fl_take_lazy(r, len, g->asked.align, zone, r->config.wait_for_touch);
     }
-    int refusal = g->refusal;
+    enum fl_refusal refusal = g->refusal;
     fl_fill_begin(g, g->zero, NULL);
     g->on_touch = true;
     g->zone = (uint8_t)zone;
     g->refusal = refusal;
-    return refusal == -ENOMEM ? NULL : grow(r, g);
+    return refusal == FL_REFUSED_MEMORY ? NULL : grow(r, g);
 }
 
 /* Neither addresses, maps nor memory are to be had: what others hold in vain may be enough. */
@@ -407,12 +408,14 @@ static struct fl_extent *take_any(struct fl_region *r, struct fl_fill_plan *g)
     struct fl_extent *e = take_looking(r, g);
     bool may_grow = e == NULL && g->wanted == 0 && !fl_sys_is_confined();
 
-    if (may_grow && (g->refusal == 0 || g->refusal == -ENOMEM) && others_gave(r)) {
+    if (may_grow && (g->refusal == FL_REFUSED_NOT || g->refusal == FL_REFUSED_MEMORY) &&
+        others_gave(r)) {
         fl_fill_begin(g, g->zero, NULL);
         e = take_looking(r, g);
     }
-    return e == NULL && may_grow && g->refusal != 0 && g->refusal != -ENOSPC ? take_refused(r, g)
-                                                                             : e;
+    return e == NULL && may_grow && g->refusal != FL_REFUSED_NOT && g->refusal != FL_REFUSED_NODE
+               ? take_refused(r, g)
+               : e;
 }
 
 /* What is to be done for it; NULL: for none. No lock held. */
@@ -454,7 +457,7 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
         }
     } else {
         r->stats.refused++;
-        is_bound = g->refusal == -ENOSPC;
+        is_bound = g->refusal == FL_REFUSED_NODE;
     }
     bool tick = fl_tick_is_due(r), more = r->clock.ages_more;
     fl_region_unlock(r);

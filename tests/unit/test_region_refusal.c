@@ -19,18 +19,18 @@ static void may_populate_says_why_not(void **state)
 {
     static const struct {
         size_t eager_max, limit, len, fresh;
-        int rc;
+        enum fl_refusal why;
     } table[] = {
-        {MIB(64), 0, MIB(2), MIB(4), 0},
-        {MIB(64), 0, MIB(2), MIB(4) + KIB(4), -EAGAIN},
-        {MIB(64), 0, MIB(64), MIB(64), -EAGAIN},
-        {MIB(64), 0, MIB(64) + KIB(4), MIB(2), -E2BIG},
-        {MIB(64), 0, MIB(64), MIB(514), -EAGAIN},
-        {MIB(64), 0, MIB(64), MIB(514) + KIB(4), -ENOMEM},
-        {MIB(64), MIB(8), MIB(64), MIB(8) + KIB(4), -ENOMEM},
-        {0, 0, KIB(512), MIB(2), 0},
-        {0, 0, KIB(512) + KIB(4), MIB(2), -E2BIG}, /* an eighth of 4 MiB */
-        {0, 0, KIB(512), MIB(6), -EAGAIN},
+        {MIB(64), 0, MIB(2), MIB(4), FL_REFUSED_NOT},
+        {MIB(64), 0, MIB(2), MIB(4) + KIB(4), FL_REFUSED_HALF},
+        {MIB(64), 0, MIB(64), MIB(64), FL_REFUSED_HALF},
+        {MIB(64), 0, MIB(64) + KIB(4), MIB(2), FL_REFUSED_LENGTH},
+        {MIB(64), 0, MIB(64), MIB(514), FL_REFUSED_HALF},
+        {MIB(64), 0, MIB(64), MIB(514) + KIB(4), FL_REFUSED_MEMORY},
+        {MIB(64), MIB(8), MIB(64), MIB(8) + KIB(4), FL_REFUSED_MEMORY},
+        {0, 0, KIB(512), MIB(2), FL_REFUSED_NOT},
+        {0, 0, KIB(512) + KIB(4), MIB(2), FL_REFUSED_LENGTH}, /* an eighth of 4 MiB */
+        {0, 0, KIB(512), MIB(6), FL_REFUSED_HALF},
     };
     (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -39,13 +39,13 @@ static void may_populate_says_why_not(void **state)
         region_begin(&c);
         fake_file("/proc/meminfo", half_used);
         fl_region_lock(&region);
-        int rc = fl_region_may_populate(&region, table[i].len, table[i].fresh, NULL);
-        if (rc == -EBUSY) {
+        enum fl_refusal why = fl_region_may_populate(&region, table[i].len, table[i].fresh, NULL);
+        if (why == FL_REFUSED_LOOK) {
             assert_true(fl_look_leaving_lock(&region));
-            rc = fl_region_may_populate(&region, table[i].len, table[i].fresh, &region.look.noted);
+            why = fl_region_may_populate(&region, table[i].len, table[i].fresh, &region.look.noted);
         }
         fl_region_unlock(&region);
-        assert_int_equal(rc, table[i].rc);
+        assert_int_equal(why, table[i].why);
     }
 }
 
