@@ -12,8 +12,8 @@
 #include <limits.h>
 
 enum { IDLE_TICKS = 1 };
-/* Without a worker: ticks after which memory goes back, and extents that one tick hides at most. */
-enum { AGE_ALONE = 4, HIDDEN_ALONE = 16 };
+/* Without a worker: extents that one tick hides at most. */
+enum { HIDDEN_ALONE = 16 };
 enum { PIECES_ALONE = 256 };                         /* looks at pieces that it makes at most */
 static const size_t purge_chunk = (size_t)256 << 20; /* bytes a munmap: some 0.7 ms */
 static const size_t alone_most = (size_t)64 << 20;   /* bytes that one request gives back */
@@ -333,7 +333,7 @@ bool fl_tick_is_due(struct fl_region *r)
 void fl_region_tick_alone(struct fl_region *r)
 {
     bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
-    uint32_t age = tight ? 1 : AGE_ALONE;
+    uint32_t age = tight ? 1 : FL_DECAY_TICKS;
 
     fl_region_lock(r);
     fl_pieces_note_tick(r);

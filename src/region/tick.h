@@ -6,6 +6,9 @@
 
 struct fl_region;
 
+/* Ticks in FAULTLESS_DECAY_MS: what was freed so many ago goes back. */
+enum { FL_DECAY_TICKS = 4 };
+
 /* Lock: region. */
 struct fl_clock {
     _Atomic bool has_worker; /* Lock: to write */

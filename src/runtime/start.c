@@ -163,10 +163,10 @@ static void call_worker(void)
     fl_worker_call(&fl_runtime.worker, false);
 }
 
-/* Four ticks of the worker's and an arena that no step has used goes back. */
+/* After FL_DECAY_TICKS of them an arena that no step has used goes back. */
 static uint64_t plan_tick_ns(void)
 {
-    return fl_runtime.options.value[FL_OPTION_decay_ms] * 1000000 / 4;
+    return fl_runtime.options.value[FL_OPTION_decay_ms] * 1000000 / FL_DECAY_TICKS;
 }
 
 static void start_plan(void)

@@ -11,7 +11,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { TICKS_PER_DECAY = 4 };
 /* How long a signal is waited for that is about to be sent. */
 enum { SIGNAL_ROUNDS = 100, SIGNAL_ROUND_NS = 10000000 };
 
@@ -24,7 +23,7 @@ enum { RETIRE_ROUNDS = 100 };
 
 static uint64_t decay(struct fl_region *r)
 {
-    return fl_region_tick(r, TICKS_PER_DECAY) ? FL_JOB_DELAY : FL_JOB_IDLE;
+    return fl_region_tick(r, FL_DECAY_TICKS) ? FL_JOB_DELAY : FL_JOB_IDLE;
 }
 
 void fl_worker_init(struct fl_worker *w, struct fl_region *r, uint64_t decay_ms)
@@ -33,7 +32,7 @@ void fl_worker_init(struct fl_worker *w, struct fl_region *r, uint64_t decay_ms)
     w->region = r;
     atomic_store(&w->state, FL_WORKER_NONE);
     if (decay_ms != 0) {
-        fl_worker_add(w, decay, decay_ms * 1000000 / TICKS_PER_DECAY);
+        fl_worker_add(w, decay, decay_ms * 1000000 / FL_DECAY_TICKS);
     }
 }
 
