@@ -8,6 +8,7 @@
 #include "region/counts.h"
 #include "region/fit.h"
 #include "region/lock.h"
+#include "region/pressure.h"
 #include "region/repair.h"
 
 #include <errno.h>
@@ -218,8 +219,8 @@ static int map(struct fl_region *r, struct fl_fill_plan *g)
     come_back(r, left);
     if (rc == -EEXIST) {
         retire(r, g, refused);
-    } else if (rc != 0 && r->hooks.maps_are_counted != NULL) {
-        r->hooks.maps_are_counted();
+    } else if (rc != 0) {
+        fl_region_note_maps_counted(r);
     }
     if (rc != 0) {
         put_back(r, g);
