@@ -8,7 +8,6 @@
 #include "region/counts.h"
 #include "region/fit.h"
 #include "region/lock.h"
-#include "region/pressure.h"
 #include "region/repair.h"
 
 #include <errno.h>
@@ -216,11 +215,14 @@ static int map(struct fl_region *r, struct fl_fill_plan *g)
     struct fl_extent *refused = map_held(r, g, &rc);
     fl_advice_show(g);
     g->nhidden = 0;
+    if (rc != 0 && rc != -EEXIST) {
+        fl_look_make_table(r);
+    }
     come_back(r, left);
     if (rc == -EEXIST) {
         retire(r, g, refused);
-    } else if (rc != 0) {
-        fl_region_note_maps_counted(r);
+    } else if (rc != 0 && r->hooks.maps_are_counted != NULL) {
+        r->hooks.maps_are_counted();
     }
     if (rc != 0) {
         put_back(r, g);

@@ -29,6 +29,13 @@ void fl_look_fork_child(struct fl_region *r)
     }
 }
 
+void fl_look_make_table(struct fl_region *r)
+{
+    if (!fl_sys_is_confined()) {
+        (void)fl_holes_reach(&r->pages.holes, r->space.first + fl_page.huge);
+    }
+}
+
 /* What a request may be granted, and what was at that time. Lock: look. */
 static void look_now(struct fl_region *r, size_t held)
 {
@@ -39,6 +46,9 @@ static void look_now(struct fl_region *r, size_t held)
     r->look.scratch.held = &held;
     fl_memory_look(&l->seen, &r->look.scratch);
     r->look.scratch.held = NULL;
+    if (l->seen.keep != UINT64_MAX) {
+        fl_look_make_table(r);
+    }
 }
 
 static void take_off(uint64_t *room, uint64_t bytes)

@@ -24,4 +24,8 @@ bool fl_look_leaving_lock(struct fl_region *r);
  * unpopulated. No lock held. */
 void fl_look_after_take(struct fl_region *r, size_t on_touch);
 
+/* Maps count, used or not. The table of holes, without which none goes back, is made now: where the
+ * limit is met there is no room for it. The lock is not held, or permits calls. */
+void fl_look_make_table(struct fl_region *r);
+
 #endif

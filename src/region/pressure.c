@@ -88,16 +88,6 @@ static bool is_scarce(const struct fl_region *r, const struct fl_memory *m)
            m->headroom < m->most / (fl_region_is_scarce(r) ? AMPLE_SHARE : SCARCE_SHARE);
 }
 
-void fl_region_note_maps_counted(struct fl_region *r)
-{
-    if (r->hooks.maps_are_counted != NULL) {
-        r->hooks.maps_are_counted();
-    }
-    if (!fl_sys_is_confined()) { /* where the limit is met, there is no room for the table any more */
-        (void)fl_holes_reach(&r->pages.holes, r->space.first + fl_page.huge);
-    }
-}
-
 /* What others and we go by that depends on how much there is in all. */
 static void note_size(struct fl_region *r, const struct fl_memory *m)
 {
@@ -106,8 +96,8 @@ static void note_size(struct fl_region *r, const struct fl_memory *m)
     size_t fits = most != 0 ? fl_min(most, keep) : keep;
 
     atomic_store_explicit(&r->scarce, scarce, memory_order_relaxed);
-    if (m->keep != UINT64_MAX) {
-        fl_region_note_maps_counted(r);
+    if (m->keep != UINT64_MAX && r->hooks.maps_are_counted != NULL) {
+        r->hooks.maps_are_counted();
     }
     if (scarce && m->most < tiny_below && r->held.populated == 0) {
         r->pages.huge = r->pages.collapse = false;

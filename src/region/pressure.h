@@ -38,9 +38,6 @@ bool fl_region_note_touch(struct fl_region *r, size_t len);
 void fl_region_look_after(struct fl_region *r, size_t len);
 /* The same with the lock held, which is released. */
 void fl_region_unlock_and_look(struct fl_region *r, size_t len);
-/* Maps count, used or not: a limit of the process's, or one was refused. Others are told, and what
- * giving pieces back needs is made. Lock: region. */
-void fl_region_note_maps_counted(struct fl_region *r);
 /* So much came back: for the next look, which is not now. Lock: region. */
 void fl_region_note_back(struct fl_region *r, size_t len);
 

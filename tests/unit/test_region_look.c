@@ -123,9 +123,9 @@ static void a_plan_that_waits_for_a_look_leaves_nothing(void **state)
     assert_int_equal(region.zones.of[0].free.huge, MIB(8));
     region.budget.left = 0;
     fl_region_lock(&region);
-    int refusal = fl_supply_plan(&region, &g, MIB(64), MIB(64), 0);
+    enum fl_refusal refusal = fl_supply_plan(&region, &g, MIB(64), MIB(64), 0);
     fl_region_unlock(&region);
-    assert_int_equal(refusal, -EBUSY);
+    assert_int_equal(refusal, FL_REFUSED_LOOK);
     assert_int_equal(g.from_free, 0);
     assert_int_equal(g.from_reserve, 0);
     assert_int_equal(g.budgeted, 0);

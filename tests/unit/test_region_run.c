@@ -208,6 +208,7 @@ static void a_hole_that_is_refused_changes_nothing(void **state)
     for (unsigned nth = 1; nth <= 4; nth++) {
         region_begin(NULL);
         uintptr_t base = make_run(9, false, MIB(32));
+        fl_look_make_table(&region); /* a refusal has it made */
         size_t populated = region.held.populated, usable = fake_usable();
         fake_fail_at(nth, 1u << FAKE_MAP_AT | 1u << FAKE_COMMIT);
         fake.fail_enomem = true;
