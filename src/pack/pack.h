@@ -7,8 +7,7 @@
  *   each buffer             offset % align == 0, offset + size <= height
  *   a layout                bound <= height
  * A pure function: the only memory it touches is the caller's, buffers and scratch; it has no
- * state and includes base/ alone. plan/ packs steps with it, gpu/ pools, `faultplan pack` any
- * table. */
+ * state and includes base/ alone. plan/ packs steps with it, `faultplan pack` any table. */
 #ifndef FL_PACK_PACK_H
 #define FL_PACK_PACK_H
 
