@@ -86,7 +86,7 @@ int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_options *o,
     p->o = all;
     p->is_pinned = all.target == FL_GPU_PINNED;
     p->host.is_gone = true; /* nothing is recorded on it */
-    atomic_store_explicit(&p->host.lasts, true, memory_order_relaxed);
+    p->host.lasts = true;
     p->gc_at = gc_threshold(all.gc_gb);
     atomic_store_explicit(&p->epoch, 1, memory_order_relaxed);
     int rc = fl_strategy_check(&p->o);

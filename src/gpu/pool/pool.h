@@ -1,7 +1,7 @@
 /* Shared by the files of the pools alone.
  *
- * pool.c      alloc and free: what is usual takes the lock, a few pointers, and makes no call to
- * the driver calls.c, create.c  the other public calls
+ * pool.c      alloc and free: what is usual takes the lock and a few pointers, and calls no driver
+ * calls.c, create.c  the other public calls
  * out_of_memory.c  what is not usual: from asking other streams to giving up
  * stream.c    streams: which handle is which; event.c  how far each is
  * block.c     blocks: split, merged, taken, put back
@@ -113,9 +113,9 @@ struct fl_pool_stream {
     size_t blocks;                 /* that name it: free, pending, garbage */
     size_t uses;                   /* that name it */
     size_t awaited;                /* of what is pending: waits for it */
-    _Atomic bool lasts; /* its handle is good at any time; else within calls that name it */
-    bool is_gone;       /* its handle is no more, or another's: nothing can be recorded */
-    bool is_lost;       /* so without a word: what no event covers is never known to be safe */
+    bool lasts;   /* its handle is good at any time; else within calls that name it */
+    bool is_gone; /* its handle is no more, or another's: nothing can be recorded */
+    bool is_lost; /* so without a word: what no event covers is never known to be safe */
 };
 
 struct fl_pool_entry {
@@ -125,9 +125,7 @@ struct fl_pool_entry {
 
 struct fl_gpu_pool;
 
-/* Both hands of a strategy that is more than rounding and growing; NULL: the core's. */
 struct fl_pool_strategy {
-    const char *name;
     /* The size that serves `size`. */
     size_t (*round)(const struct fl_gpu_pool *p, size_t size);
     /* How much to take from the driver for `len`, at least that; `direct`: for this alone. Lock:
