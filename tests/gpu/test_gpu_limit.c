@@ -92,6 +92,28 @@ static void whole_pages_are_served_from(void **state)
     pool_end(p);
 }
 
+/* A chunk that the limit cuts is cut to whole pages: cut in the middle of one it would be refused,
+ * and all that is idle would go back for it. */
+static void what_the_limit_leaves_is_taken_in_whole_pages(void **state)
+{
+    static const struct {
+        size_t limit, held;
+    } row[] = {{MIB(5), MIB(4)}, {MIB(3), MIB(2)}, {MIB(1) + KIB(512), MIB(1) - 256}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+        o.limit = row[i].limit;
+        o.chunk = MIB(8);
+        struct fl_gpu_pool *p = pool_with(&o);
+        uint64_t x = pool_take(p, KIB(256), NULL);
+        assert_int_equal(pool_stats(p).retries, 0);
+        assert_int_equal(pool_held(p), row[i].held);
+        pool_give(p, x, NULL);
+        pool_end(p);
+    }
+}
+
 /* The driver's refusals are not held against it. */
 static void what_is_refused_is_not_held(void **state)
 {
@@ -259,11 +281,15 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
     const struct CMUnitTest tests[] = {
-        TEST(a_limit_is_of_the_device),         TEST(what_the_driver_takes_counts),
-        TEST(what_is_refused_is_not_held),      TEST(whole_pages_are_served_from),
-
-        TEST(older_programs_have_the_defaults), TEST(the_defaults_are_paddles),
-        TEST(statistics_are_of_the_device),     TEST(statistics_want_a_device_and_a_size),
+        TEST(a_limit_is_of_the_device),
+        TEST(what_the_driver_takes_counts),
+        TEST(what_is_refused_is_not_held),
+        TEST(whole_pages_are_served_from),
+        TEST(what_the_limit_leaves_is_taken_in_whole_pages),
+        TEST(older_programs_have_the_defaults),
+        TEST(the_defaults_are_paddles),
+        TEST(statistics_are_of_the_device),
+        TEST(statistics_want_a_device_and_a_size),
     };
 
     gpu_main("test_gpu_limit", NULL);

@@ -65,9 +65,12 @@ size_t fl_gpu_account_room(const struct fl_gpu *gpu)
     const struct account *a = account_of(gpu);
 
     fl_lock_acquire(&lock);
-    size_t limit = limit_of(a), room = limit == SIZE_MAX ? limit : limit - fl_min(a->held, limit);
+    size_t limit = limit_of(a), room = limit - fl_min(a->held, limit);
     fl_lock_release(&lock);
-    return room;
+    if (limit == SIZE_MAX) {
+        return SIZE_MAX;
+    }
+    return room < HUGE ? fl_min(room, HUGE / 2 - 1) : fl_align_down(room, HUGE);
 }
 
 int fl_gpu_account_take(const struct fl_gpu *gpu, size_t len)

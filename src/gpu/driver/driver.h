@@ -76,7 +76,8 @@ int fl_gpu_account_take(const struct fl_gpu *gpu, size_t len);
 void fl_gpu_account_give(const struct fl_gpu *gpu, size_t len);
 /* Held now, at most so far, and the limit (0: none). False, with `soon`: not to be had at once. */
 bool fl_gpu_account_read(int device, bool soon, struct fl_stats_gpu *out);
-size_t fl_gpu_account_room(const struct fl_gpu *gpu); /* SIZE_MAX: there is no limit */
+/* The most bytes that account_take lets through now; SIZE_MAX: there is no limit. */
+size_t fl_gpu_account_room(const struct fl_gpu *gpu);
 
 /* Makes the device's context current for the calling thread, and puts back what was. -ECHILD,
  * -ESHUTDOWN, -EIO: nothing is to be called. Meanwhile the thread's capture mode is relaxed: what
