@@ -96,7 +96,8 @@ def _totals(s: Dict[str, int]) -> Dict[str, int]:
     """What only rises, but for reset_accumulated_memory_stats."""
     served = s["served_pool_bytes"] + s["served_api_bytes"]
     return {"allocs": s["allocs"], "frees": s["frees"], "chunks": s["driver_allocs"],
-            "chunks_back": s["driver_frees"], "bytes": served, "bytes_back": served - s["occupied_bytes"]}
+            "chunks_back": s["driver_frees"], "bytes": served, "bytes_back": served - s["occupied_bytes"],
+            "retries": s["retries"]}
 
 
 def _memory_stats(device: int) -> Dict[str, Any]:
@@ -123,7 +124,7 @@ def _memory_stats(device: int) -> Dict[str, Any]:
         name: {"all": named(values), "small_pool": named(zero), "large_pool": named(zero)}
         for name, values in metrics.items()}
     result.update({name: named(zero) for name in ("oversize_allocations", "oversize_segments")})
-    result.update(num_alloc_retries=0, num_ooms=0, num_sync_all_streams=0, max_split_size=-1,
+    result.update(num_alloc_retries=n["retries"], num_ooms=0, num_sync_all_streams=0, max_split_size=-1,
                   num_device_alloc=s["driver_allocs"], num_device_free=s["driver_frees"])
     return result
 

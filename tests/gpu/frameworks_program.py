@@ -198,7 +198,9 @@ def real_statistics():
         raise AssertionError("no exception")
     except RuntimeError:
         pass
-    assert torch.cuda.memory_stats(0)["segment.all.allocated"] == stats["driver_allocs"]  # not what was refused
+    nested = torch.cuda.memory_stats(0)
+    assert nested["segment.all.allocated"] == stats["driver_allocs"]  # not what was refused
+    assert nested["num_alloc_retries"] == faultless.torch.pool().stats()["retries"] == stats["retries"] + 1
     torch.cuda.reset_peak_memory_stats(0)
     assert torch.cuda.max_memory_allocated(0) == 3 << 20
     assert "Allocated memory      |   3072 KiB |   3072 KiB |   6144 KiB |   3072 KiB" in torch.cuda.memory_summary(0)
@@ -231,6 +233,7 @@ def other_ways(torch, alloc, free):
     torch.cuda.reset_accumulated_memory_stats(0)
     nested = torch.cuda.memory_stats(0)
     assert nested["allocation.all.allocated"] == nested["allocated_bytes.all.freed"] == 0
+    assert nested["num_alloc_retries"] == 0
     assert nested["allocation.all.current"] == 2 and nested["allocated_bytes.all.current"] == 3 << 20
     free(alloc(1 << 20, 0))
     nested = torch.cuda.memory_stats(0)
