@@ -320,7 +320,8 @@ static struct graph_pool *route(int device, void *stream)
 {
     struct graph_pool *found = NULL;
 
-    if (FL_LIKELY(atomic_load_explicit(&routed, memory_order_relaxed) == 0)) {
+    if (FL_LIKELY(atomic_load_explicit(&routed, memory_order_relaxed) == 0) ||
+        fl_gpu_is_forked()) { /* the mutex may be a parent's thread's */
         return NULL;
     }
     (void)pthread_mutex_lock(&mutex);
