@@ -275,11 +275,9 @@ static FL_APART int free_slowly(struct fl_gpu_pool *p, struct fl_pool_block *b,
         b->state = FL_BLOCK_USED;
         fl_lock_release(&p->lock);
     }
+    rc = back ? give_back(p, s, b) : rc; /* the record of `s` stays while the pool is entered */
     if (entered) {
         fl_pool_leave(p, &g);
-    }
-    if (back) {
-        return give_back(p, s, b);
     }
     return rc;
 }
