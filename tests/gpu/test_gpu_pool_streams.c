@@ -316,13 +316,15 @@ static void a_forked_child_is_told_so(void **state)
 /* S13 */
 static void a_driver_that_has_gone_is_left_in_peace(void **state)
 {
-    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH), *q = pool_of(FL_GPU_AUTO_GROWTH);
+    struct fl_gpu_device_stats s = {.size = sizeof s};
     uint64_t x = pool_take(p, MIB(1), NULL), y;
 
     (void)state;
     if (fake == NULL) {
         pool_give(p, x, NULL);
         pool_end(p);
+        pool_end(q);
         return;
     }
     fake->set(FAKE_CUDA_GONE, 1);
@@ -331,6 +333,10 @@ static void a_driver_that_has_gone_is_left_in_peace(void **state)
     assert_int_equal(fl_gpu_pool_alloc(p, 1, NULL, &y), -ESHUTDOWN);
     assert_int_equal(fl_gpu_pool_free(p, x, NULL), -ESHUTDOWN);
     assert_int_equal(fl_gpu_pool_destroy(p), 0);
+    assert_int_equal(fl_gpu_device_stats(0, &s), 0);
+    assert_int_equal(s.held_bytes, 0); /* it counts against no limit of those that stay */
+    (void)fl_gpu_pool_alloc(q, 1, NULL, &y);
+    assert_int_equal(fl_gpu_pool_destroy(q), 0);
     assert_int_equal(gpu_driver_calls(), calls);
     fake->reset(true);
 }

@@ -41,7 +41,7 @@ void fl_gpu_account_leave(const struct fl_gpu *gpu)
     struct account *a = account_of(gpu);
 
     fl_lock_acquire(&lock);
-    if (--a->users == 0) { /* what the driver has kept belongs to no pool any more */
+    if (--a->users == 0) { /* what the driver would not take back is no pool's any more */
         *a = (struct account){.peak = a->peak, .bound = a->bound};
     }
     fl_lock_release(&lock);

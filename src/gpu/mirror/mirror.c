@@ -246,6 +246,8 @@ int fl_gpu_mirror_destroy(struct fl_gpu_mirror *m)
         rc = rc == 0 ? end_device(m) : rc; /* else copies may be under way: it is left alone */
         end_marks(m, true);
         fl_gpu_leave(&guard);
+    } else { /* it went with its context */
+        fl_gpu_account_give(m->gpu, m->host.range.len);
     }
     end_marks(m, false);
     fl_gpu_track_close(&m->track);

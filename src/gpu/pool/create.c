@@ -133,12 +133,15 @@ static int empty(struct fl_gpu_pool *p)
     return rc == 0 && p->chunks != NULL ? fl_gpu_fail(-EBUSY, "a stream still uses the pool") : rc;
 }
 
-/* The records alone: nothing is left, or the driver has gone. */
+/* The records alone: nothing is left, or it went with its context or with the driver. */
 static void dismantle(struct fl_gpu_pool *p)
 {
     for (struct fl_pool_chunk *c = p->chunks, *next; c != NULL; c = next) {
         for (struct fl_pool_block *b = c->first; b != NULL; b = b->after) {
             fl_use_drop(b);
+        }
+        if (!p->is_pinned) {
+            fl_gpu_account_give(p->gpu, c->len);
         }
         next = c->next;
         free(c);
