@@ -23,6 +23,7 @@ typedef struct CUgraph_st *probe_CUgraph;
 /* Calls that the library has no use for: X(name, suffix, parameters). */
 #define PROBE_CALLS(X)                                                                             \
     X(cuCtxSetCurrent, "", (fl_CUcontext context))                                                 \
+    X(cuDriverGetVersion, "", (int *version))                                                      \
     X(cuDeviceGetName, "", (char *name, int len, fl_CUdevice device))                              \
     X(cuStreamQuery, "", (fl_CUstream stream))                                                     \
     X(cuStreamBeginCapture, "_v2", (fl_CUstream stream, fl_CUstreamCaptureMode mode))              \

@@ -56,7 +56,6 @@ enum {
     FL_CUDA_ERROR_NOT_SUPPORTED = 801,
     FL_CUDA_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
     FL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
-    FL_CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
     FL_CUDA_ERROR_STREAM_CAPTURE_ISOLATION = 905,
     FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT =
         906, /* the legacy stream, while a blocking one is captured */
@@ -84,7 +83,6 @@ enum {
  * knows has SUFFIX behind it. */
 #define FL_CUDA_CALLS(X)                                                                           \
     X(REQUIRED, cuInit, "", 2000, (unsigned flags))                                                \
-    X(REQUIRED, cuDriverGetVersion, "", 2020, (int *version))                                      \
     X(REQUIRED, cuGetErrorName, "", 6000, (fl_CUresult code, const char **name))                   \
     X(REQUIRED, cuDeviceGet, "", 2000, (fl_CUdevice * device, int ordinal))                        \
     X(REQUIRED, cuDeviceGetCount, "", 2000, (int *count))                                          \

@@ -25,6 +25,7 @@ FL_CUDA_CALLS(X)
 #undef X
 /* Those that tests alone use: X(name, suffix, version, parameters). */
 #define FAKE_MORE_CALLS(X)                                                                         \
+    X(cuDriverGetVersion, "", 2020, (int *version))                                                \
     X(cuCtxSetCurrent, "", 4000, (fl_CUcontext context))                                           \
     X(cuMemsetD8Async, "", 3020,                                                                   \
       (fl_CUdeviceptr address, unsigned char value, size_t count, fl_CUstream stream))             \
