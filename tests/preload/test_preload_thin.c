@@ -51,11 +51,8 @@ static void in_short_blocks(void **state)
 {
     (void)state;
     is_thin("1", "600", "");
-    is_thin("1", "570", "");
     is_thin("1,random", "545", "");
-    is_thin("1,back", "450", "");
-    is_thin("1", "300", "");
-    is_thin("1", "273", "");
+    is_thin("1,back", "300", "");
     is_thin("%1", "400", "");
     is_thin("1", "550", "each");
 }
