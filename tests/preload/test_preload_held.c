@@ -38,6 +38,8 @@ static void when_it_is_old(void **state)
     all_sizes("random", "decay");
 }
 
+enum { OTHERS_MOST = 8 }; /* faults: of code, say; the block would take 12, or 6,144 */
+
 static void stays(const char *how, const char *env)
 {
     const struct fl_run *r =
@@ -45,7 +47,7 @@ static void stays(const char *how, const char *env)
 
     print_message("           %s %s: %s", how, env != NULL ? env : "", r->out);
     fl_run_assert_clean(r);
-    assert_int_equal(fl_run_said(r, "faults "), 0);
+    assert_in_range(fl_run_said(r, "faults "), 0, OTHERS_MOST);
 }
 
 /* Locked, or with glibc's trimming off, free memory is there again without a fault, as glibc's is.
