@@ -12,8 +12,8 @@
 
 static const uint64_t wait_most = 100000000; /* ns, for others */
 
-static struct fl_next plain;   /* as it was. Written before what calls it is to be found */
-static _Atomic uint32_t made;  /* times that there was room to make */
+static struct fl_next plain;   /* as it was */
+static _Atomic uint32_t made;  /* times that there was room to make, plus one; 0: no `plain` yet */
 static _Atomic uint32_t at_it; /* threads that make room */
 
 static void await_others(uint32_t seen)
@@ -34,11 +34,16 @@ static void leave(void)
     }
 }
 
-/* How often there was, before a request that may be refused. */
+/* How often there was, before a request that may be refused. The pointer that led here was written
+ * after `plain` and `made`, but may have been read before them. */
 static uint32_t begin(void)
 {
-    atomic_thread_fence(memory_order_acquire); /* `plain` is there */
-    return atomic_load(&made);
+    uint32_t seen;
+
+    while ((seen = atomic_load(&made)) == 0) {
+        fl_cpu_relax();
+    }
+    return seen;
 }
 
 /* `n` bytes were refused. True: by now they may be had. */
@@ -151,6 +156,7 @@ void fl_again_begin(void)
         return;
     }
     plain = fl_route.next;
+    atomic_store(&made, 1);
     WRAP(malloc)
     WRAP(calloc)
     WRAP(realloc)
