@@ -359,15 +359,14 @@ size_t fl_pieces_give_back(struct fl_region *r, uint32_t age, size_t want, unsig
 
 /* How far a walk over the fringes has come: they are taken one by one, with no lock held. bare:
  * with their addresses, and pieces, too. */
-struct walk {
-    unsigned zone;
-    uintptr_t from;
+struct fringes {
+    struct fl_walk walk;
     bool bare;
 };
 
-/* What of `e` lies before or behind its whole huge pages, from w->from on, and may go; len 0:
- * nothing. */
-static struct fl_range fringe(struct fl_region *r, struct fl_extent *e, const struct walk *w,
+/* What of `e` lies before or behind its whole huge pages, behind what was walked over, and may go;
+ * len 0: nothing. */
+static struct fl_range fringe(struct fl_region *r, struct fl_extent *e, const struct fringes *f,
                               enum verdict *out)
 {
     struct fl_range all = fl_extent_range(e), inner = fl_range_inner(all, fl_page.huge);
@@ -375,38 +374,34 @@ static struct fl_range fringe(struct fl_region *r, struct fl_extent *e, const st
     uintptr_t last = inner.len != 0 ? fl_range_end(inner) : cut;
     struct fl_range end[2] = {{all.base, cut - all.base}, {last, fl_range_end(all) - last}};
 
-    for (int i = 0; i < 2 && (inner.len != 0 || w->bare); i++) {
-        struct fl_range rest = {fl_max(end[i].base, w->from), 0};
+    for (int i = 0; i < 2 && (inner.len != 0 || f->bare); i++) {
+        struct fl_range rest = {fl_max(end[i].base, f->walk.at), 0};
         rest.len = fl_range_end(end[i]) - fl_min(rest.base, fl_range_end(end[i]));
-        *out = judge(r, e, rest, (struct terms){0, w->bare});
+        *out = judge(r, e, rest, (struct terms){0, f->bare});
         if (*out == TAKE || *out == TAKE_AND_SPLIT) {
-            return worthy(r, e, rest, w->bare);
+            return worthy(r, e, rest, f->bare);
         }
     }
     return (struct fl_range){all.base, 0};
 }
 
-static struct fl_extent *next_fringe(struct fl_region *r, struct walk *w, struct fl_range *part,
+static struct fl_extent *next_fringe(struct fl_region *r, struct fringes *f, struct fl_range *part,
                                      enum verdict *out)
 {
-    for (; w->zone < r->zones.n; w->zone++, w->from = 0) {
-        struct fl_extent_tree *tree = &r->zones.of[w->zone].populated;
-        struct fl_extent *e = fl_tree_from(tree, w->from);
-        for (unsigned n = 1; e != NULL; n++) {
-            *part = fringe(r, e, w, out);
-            if (part->len != 0) {
-                w->from = fl_range_end(*part);
-                return e;
+    struct fl_extent *e;
+
+    for (unsigned n = 1; (e = fl_fit_walk(r, &f->walk)) != NULL; n++) {
+        *part = fringe(r, e, f, out);
+        f->walk.at = part->len != 0 ? fl_range_end(*part) : e->base + e->len;
+        if (part->len != 0) {
+            return e;
+        }
+        if (n % FRINGES_A_LOCK == 0) { /* others wait */
+            fl_region_unlock(r);
+            fl_region_lock(r);
+            if (fl_supply_is_coming(r)) {
+                return NULL;
             }
-            w->from = e->base + e->len;
-            if (n % FRINGES_A_LOCK == 0) { /* others wait */
-                fl_region_unlock(r);
-                fl_region_lock(r);
-                if (fl_supply_is_coming(r)) {
-                    return NULL;
-                }
-            }
-            e = n % FRINGES_A_LOCK == 0 ? fl_tree_from(tree, w->from) : fl_tree_higher(e);
         }
     }
     return NULL;
@@ -428,14 +423,14 @@ size_t fl_pieces_give_fringes(struct fl_region *r, bool bare)
     size_t given = 0;
     enum outcome o = GONE;
     enum verdict v = LEAVE;
-    struct walk w = {0, 0, bare};
+    struct fringes f = {.bare = bare};
     struct fl_range part;
 
     if (bare || fl_region_free(r).huge != 0) {
         reach_all(r);
     }
     for (struct fl_extent *e; o != REFUSED && !fl_supply_is_coming(r) && !fl_sys_is_confined() &&
-                              (e = next_fringe(r, &w, &part, &v)) != NULL;) {
+                              (e = next_fringe(r, &f, &part, &v)) != NULL;) {
         uintptr_t huge = fl_huge_of(part.base).base;
         if (huge == r->pieces.mending || fl_extent_reserve(&r->space, 2) != 0 ||
             (v == TAKE_AND_SPLIT && !fl_holes_split(&r->pages.holes, huge))) {
