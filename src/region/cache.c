@@ -82,7 +82,9 @@ static void disown(struct fl_region *r, struct fl_cache *c)
     r->caches.idle = c;
 }
 
-void *fl_cache_room(struct fl_region *r, size_t bytes)
+/* Room for `bytes` bytes among the descriptors, for good, zero; NULL: there is none left. Lock:
+ * region. */
+static void *take_room(struct fl_region *r, size_t bytes)
 {
     size_t slots = (bytes + sizeof(struct fl_extent) - 1) / sizeof(struct fl_extent);
     size_t index = r->space.descriptors.used + 1;
@@ -97,7 +99,7 @@ void *fl_cache_room(struct fl_region *r, size_t bytes)
 
 static struct fl_cache *make(struct fl_region *r)
 {
-    struct fl_cache *c = fl_cache_room(r, sizeof *c);
+    struct fl_cache *c = take_room(r, sizeof *c);
 
     if (c == NULL) {
         return NULL;

@@ -72,9 +72,6 @@ void fl_region_defer(struct fl_region *r, struct fl_extent *e);
 /* A cache for the calling thread (a dead thread's, if there is one); NULL when descriptors ran
  * out. */
 struct fl_cache *fl_cache_acquire(struct fl_region *r);
-/* Room for `bytes` bytes among the descriptors, for good, zero; NULL: there is none left. Lock:
- * region. */
-void *fl_cache_room(struct fl_region *r, size_t bytes);
 /* Empties it and lets another thread have it. */
 void fl_cache_release(struct fl_region *r, struct fl_cache *c);
 
