@@ -266,10 +266,7 @@ static FL_APART void *in_step(size_t n, size_t align, enum fl_request_kind kind)
 /* Now and then a hit is more than that. */
 static FL_APART void *note_hit(struct fl_cache *c, struct fl_extent *e)
 {
-    fl_call_worker(true);
-    if (fl_cache_look_is_due(c)) {
-        fl_note_hits();
-    }
+    after_hit(c, e->len);
     return fl_block(e);
 }
 
@@ -279,9 +276,8 @@ static FL_INLINE struct fl_extent *from_own_depot(size_t len)
     struct fl_cache *c = fl_my_cache;
     struct fl_extent *e = c != NULL ? fl_depot_take_same(fl_route.region, c, len) : NULL;
 
-    if (e != NULL &&
-        FL_UNLIKELY(fl_cache_look_is_due(c) || atomic_load(&fl_route.region->wants_worker))) {
-        (void)note_hit(c, e);
+    if (e != NULL) {
+        after_hit(c, len);
     }
     return e;
 }
