@@ -12,13 +12,16 @@
  * record of 0 bytes at address 0 is a mark: bench/workloads calls fit_mark before its first step
  * and after its last. Forked children record nothing. State: one buffer and a descriptor, under one
  * lock.
- * Needs glibc: serves by its __libc_ names, so that no request comes before we know whom to ask. */
+ * Needs glibc: serves by its __libc_ names until it has started, then by whoever is next, as a
+ * library that is preloaded behind it. */
 #include "recorder.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -36,6 +39,32 @@ static int fd = -1;
 static size_t from = 65536; /* bytes */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local uint64_t thread;
+
+static struct {
+    void *(*malloc)(size_t);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    void *(*memalign)(size_t, size_t);
+    void (*free)(void *);
+} next = {__libc_malloc, __libc_calloc, __libc_realloc, __libc_memalign, __libc_free};
+
+static void find(const char *name, void *slot)
+{
+    void *p = dlsym(RTLD_NEXT, name);
+
+    if (p != NULL) {
+        memcpy(slot, &p, sizeof p);
+    }
+}
+
+static void find_next(void)
+{
+    find("malloc", &next.malloc);
+    find("calloc", &next.calloc);
+    find("realloc", &next.realloc);
+    find("memalign", &next.memalign);
+    find("free", &next.free);
+}
 
 static void flush(void)
 {
@@ -101,6 +130,7 @@ __attribute__((constructor)) static void start(void)
 {
     const char *path = getenv("FIT_TRACE"), *bytes = getenv("FIT_FROM");
 
+    find_next();
     if (bytes != NULL) {
         from = strtoul(bytes, NULL, 10);
     }
@@ -122,12 +152,12 @@ __attribute__((destructor)) static void end(void)
 
 void *malloc(size_t n)
 {
-    return born(__libc_malloc(n), n);
+    return born(next.malloc(n), n);
 }
 
 void *calloc(size_t count, size_t size)
 {
-    return born(__libc_calloc(count, size), count * size);
+    return born(next.calloc(count, size), count * size);
 }
 
 /* The record comes before the memory can be another block's. */
@@ -136,7 +166,7 @@ void free(void *p)
     if (may_be_large(p)) {
         note(p, 0);
     }
-    __libc_free(p);
+    next.free(p);
 }
 
 void *realloc(void *p, size_t n)
@@ -146,7 +176,7 @@ void *realloc(void *p, size_t n)
     if (old != 0) {
         note(p, 0);
     }
-    void *q = __libc_realloc(p, n);
+    void *q = next.realloc(p, n);
     if (q == NULL && n != 0 && old != 0) {
         note(p, old); /* it failed: the old block lives on */
     }
@@ -155,5 +185,5 @@ void *realloc(void *p, size_t n)
 
 void *memalign(size_t align, size_t n)
 {
-    return born(__libc_memalign(align, n), n);
+    return born(next.memalign(align, n), n);
 }

@@ -5,9 +5,12 @@ when asked. It marks each boundary for faultstat, the first and the last for ben
     m = Meter("name", arguments())
     for i in m:
         ...
-    m.report()                       # last line: SUMMARY {json}"""
+    m.report()                       # last line: SUMMARY {json}
+
+Variables: METER_DECLARE=1 declares each step to faultless; METER_TRACE=1 tells the tracer of each step."""
 import argparse
 import array
+import ctypes
 import json
 import os
 import re
@@ -81,8 +84,20 @@ def helper_faults():
 def mark_trace():
     """Tell bench/fit's tracer, when it is preloaded, that the steps begin or have ended."""
     if "fit_trace" in os.environ.get("LD_PRELOAD", ""):
-        import ctypes
         ctypes.CDLL(None).fit_mark()
+
+
+class Declared:
+    """A step that is declared to faultless, if that is asked for."""
+    of = ctypes.CDLL(None) if os.environ.get("METER_DECLARE") else None
+
+    def __enter__(self):
+        if self.of and self.of.fl_step_begin(None) != 0:
+            raise OSError("fl_step_begin failed")
+
+    def __exit__(self, *_):
+        if self.of:
+            self.of.fl_step_end(None)
 
 
 def children():
@@ -133,9 +148,12 @@ class Meter:
         step.mark()
         before = self._sample()
         for i in range(self.a.steps):
-            yield i
+            with Declared():
+                yield i
             after = self._sample()
             step.mark()
+            if os.environ.get("METER_TRACE"):
+                mark_trace()
             for k in range(COLUMNS):
                 self.cells[i * COLUMNS + k] = after[k] - before[k]
             before = self._sample()         # the pause at the mark belongs to no step
