@@ -17,14 +17,14 @@
 #include <stdint.h>
 
 enum {
-    FL_LIVE_VERSION = 1, /* raised when an older reader would be wrong; else fields are added */
+    FL_LIVE_VERSION = 2, /* raised when an older reader would be wrong; else fields are added */
     FL_LIVE_NOTE = 0x4c46,
     FL_LIVE_LISTS = 16,
     FL_LIVE_TERMS = 64,
     FL_LIVE_ELEMENT = 4096,  /* bytes of an element that are read, at most */
     FL_LIVE_LAST = 0xffff,   /* a list's `next`: there is no other element */
     FL_LIVE_ALWAYS = 0xffff, /* a term's `when` */
-    FL_LIVE_STATES = 5,      /* of a context: watch, learn, pack, serve, rest */
+    FL_LIVE_STATES = 4,      /* of a context: learn, pack, serve, rest */
 };
 
 #define FL_LIVE_MAGIC "FLTLIVE"
@@ -54,7 +54,7 @@ enum fl_live_figure {
     FL_LIVE_PLAN_STEPS,
     FL_LIVE_PLAN_LAYOUTS,
     FL_LIVE_PLAN_DROPS,
-    FL_LIVE_STATE, /* contexts that watch; and FL_LIVE_STATES in all, one after the other */
+    FL_LIVE_STATE, /* contexts that learn; and FL_LIVE_STATES in all, one after the other */
     FL_LIVE_FIGURES = FL_LIVE_STATE + FL_LIVE_STATES,
 };
 

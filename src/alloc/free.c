@@ -92,7 +92,7 @@ static FL_COLD void free_watched(struct fl_extent *e)
     uint32_t life = e->life;
 
     e->life = 0;
-    fl_plan_saw_free(e->watcher, life, e->len);
+    fl_plan_saw_free(e->watcher, life);
     errno = saved;
     if (e->content == FL_CONTENT_INNER) {
         fl_plan_give(e);

@@ -9,6 +9,8 @@
 
 #include "plan/plan.h"
 
+enum fl_request_kind { FL_REQUEST_MALLOC, FL_REQUEST_CALLOC, FL_REQUEST_ALIGNED };
+
 /* Constant after boot. */
 struct fl_harden {
     bool on;    /* any of what follows */

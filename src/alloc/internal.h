@@ -34,7 +34,7 @@ struct fl_extent *fl_from_region(size_t len, size_t align, enum fl_request_kind 
 /* The place that the thread's plan has for such a request, LIVE; NULL: none. errno is kept. */
 struct fl_extent *fl_from_plan(size_t len);
 /* The request was served with `e`; NULL: it was not. */
-void fl_tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align);
+void fl_tell_plan(struct fl_extent *e, size_t align);
 /* A line about `p`, which is no live block, and abort. */
 _Noreturn void fl_die(const char *call, const void *p);
 

@@ -56,7 +56,6 @@ FL_COLD void fl_note_hits(void)
 
     if (!fl_region_is_closed(fl_route.region)) {
         fl_region_age_alone(fl_route.region);
-        fl_plan_count(FL_HITS_A_LOOK);
     }
     errno = saved;
 }

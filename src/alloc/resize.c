@@ -59,8 +59,7 @@ static bool stays(const struct fl_extent *e, size_t len)
 
 static bool resize_in_place(struct fl_extent *e, size_t len)
 {
-    size_t had = e->len;
-    bool done = len == had;
+    bool done = len == e->len;
 
     if (!done && e->content == FL_CONTENT_INNER) {
         done = stays(e, len) && fl_plan_resize(e, len);
@@ -68,7 +67,7 @@ static bool resize_in_place(struct fl_extent *e, size_t len)
         done = stays(e, len) && fl_region_resize(fl_route.region, e, len);
     }
     if (done && e->life != 0) {
-        fl_plan_saw_resize(e, had);
+        fl_plan_saw_resize(e);
     }
     return done;
 }
@@ -77,7 +76,6 @@ static bool resize_in_place(struct fl_extent *e, size_t len)
 static void *move_pages(struct fl_extent *e, size_t len)
 {
     uint32_t life = e->life, watcher = e->watcher;
-    size_t had = e->len;
 
     if (e->content == FL_CONTENT_INNER || fl_region_is_closed(fl_route.region)) {
         return NULL;
@@ -88,10 +86,10 @@ static void *move_pages(struct fl_extent *e, size_t len)
         e->life = life;
         return NULL;
     }
-    fl_plan_count(1); /* a step's block that is elsewhere now: both are there for a moment */
-    fl_tell_plan(moved, FL_REQUEST_MALLOC, fl_page.base);
+    /* a step's block that is elsewhere now: both are there for a moment */
+    fl_tell_plan(moved, fl_page.base);
     if (life != 0) {
-        fl_plan_saw_free(watcher, life, had);
+        fl_plan_saw_free(watcher, life);
     }
     return fl_block(moved);
 }

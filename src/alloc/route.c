@@ -88,10 +88,10 @@ static void call_for_plan(void)
     }
 }
 
-void fl_tell_plan(struct fl_extent *e, enum fl_request_kind kind, size_t align)
+void fl_tell_plan(struct fl_extent *e, size_t align)
 {
     if (e != NULL && (fl_plan_wants & FL_PLAN_WATCH) != 0) {
-        fl_plan_saw(e, kind, align);
+        fl_plan_saw(e, align);
         call_for_plan();
     }
 }
@@ -136,10 +136,8 @@ static struct fl_extent *take(struct fl_cache *c, size_t len, size_t align,
     struct fl_extent *e = has_depot(c, align, kind) ? from_depot(c, len) : NULL;
 
     if (e == NULL) {
-        fl_plan_count(1);
         e = fl_region_take(fl_route.region, c, len, fl_max(align, fl_page.base),
                            kind == FL_REQUEST_CALLOC);
-        fl_plan_notice();
         fl_call_worker(true);
         tell_next();
     }
@@ -147,20 +145,18 @@ static struct fl_extent *take(struct fl_cache *c, size_t len, size_t align,
 }
 
 /* Apart: what the plan makes of it has the stack that the request had. */
-static FL_APART struct fl_extent *tell_plan(struct fl_extent *e, enum fl_request_kind kind,
-                                            size_t align, int saved)
+static FL_APART struct fl_extent *tell_plan(struct fl_extent *e, size_t align, int saved)
 {
-    fl_tell_plan(e, kind, align);
+    fl_tell_plan(e, align);
     errno = saved;
     return e;
 }
 
 /* The end of a request that was served with `e`, or with NULL was not. */
-static FL_INLINE struct fl_extent *told(struct fl_extent *e, enum fl_request_kind kind,
-                                        size_t align, int saved)
+static FL_INLINE struct fl_extent *told(struct fl_extent *e, size_t align, int saved)
 {
     if (FL_UNLIKELY((fl_plan_wants & FL_PLAN_WATCH) != 0)) {
-        return tell_plan(e, kind, align, saved);
+        return tell_plan(e, align, saved);
     }
     errno = saved;
     return e;
@@ -176,7 +172,7 @@ FL_COLD struct fl_extent *fl_from_region(size_t len, size_t align, enum fl_reque
     if (!fl_region_is_closed(fl_route.region)) {
         e = take(fl_thread_cache(), len, align, kind);
     }
-    return told(e, kind, align, saved);
+    return told(e, align, saved);
 }
 
 /* A block from the region; NULL when it has none. errno is kept. */
@@ -214,7 +210,7 @@ struct fl_extent *fl_from_plan(size_t len)
     int saved = errno;
     struct fl_extent *e = from_plan(len, fl_page.base);
 
-    fl_tell_plan(e, FL_REQUEST_MALLOC, fl_page.base);
+    fl_tell_plan(e, fl_page.base);
     errno = saved;
     return e;
 }
@@ -225,7 +221,7 @@ static FL_APART struct fl_extent *from_cache(size_t len)
 }
 
 /* The thread's steps are learned, or served and it is not what was expected next. errno is kept. */
-static FL_INLINE struct fl_extent *from_step(size_t len, size_t align, enum fl_request_kind kind)
+static FL_INLINE struct fl_extent *from_step(size_t len, size_t align)
 {
     int saved = errno;
     struct fl_extent *e = from_plan(len, align);
@@ -233,7 +229,7 @@ static FL_INLINE struct fl_extent *from_step(size_t len, size_t align, enum fl_r
     if (e == NULL && align <= fl_page.base) {
         e = from_cache(len);
     }
-    return told(e, kind, align, saved);
+    return told(e, align, saved);
 }
 
 /* errno is kept. */
@@ -255,7 +251,7 @@ static FL_INLINE void *zeroed(struct fl_extent *e)
 /* All of a request of a thread with steps. */
 static FL_APART void *in_step(size_t n, size_t align, enum fl_request_kind kind)
 {
-    struct fl_extent *e = from_step(fl_extent_len(n), align, kind);
+    struct fl_extent *e = from_step(fl_extent_len(n), align);
 
     if (e == NULL) {
         return from_region_or_next(n, align, kind);

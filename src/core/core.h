@@ -34,7 +34,7 @@ enum fl_numa {
 };
 
 enum fl_thp { FL_THP_AUTO, FL_THP_COLLAPSE };
-enum fl_steps { FL_STEPS_AUTO, FL_STEPS_DECLARED, FL_STEPS_OFF };
+enum fl_steps { FL_STEPS_DECLARED, FL_STEPS_OFF };
 
 enum fl_option_id {
 #define X(kind, name, ...) FL_OPTION_##name,

@@ -22,7 +22,7 @@ static const char *const levels[] = {"none", "warn", "info"}; /* by enum fl_log_
 /* By enum fl_numa. */
 static const char *const policies[] = {"auto",       "off",  "first-touch", "local",
                                        "interleave", "bind", "balance"};
-static const char *const step_words[] = {"auto", "declared", "off"}; /* by enum fl_steps */
+static const char *const step_words[] = {"declared", "off"}; /* by enum fl_steps */
 /* By the enums of the same names in faultless/gpu.h. */
 static const char *const strategies[] = {"auto",     "naive",          "round",
                                          "unpooled", "naive_best_fit", "auto_growth"};

@@ -44,7 +44,7 @@ static void release(struct fl_step_context *c)
 /* -EINVAL: it was freed meanwhile. */
 static int add_member(struct fl_step_context *root, uintptr_t self, struct fl_step_context **out)
 {
-    struct fl_step_context *last = root, *made = fl_context_make(true);
+    struct fl_step_context *last = root, *made = fl_context_make();
     unsigned n = 0;
 
     if (made == NULL) {
@@ -102,7 +102,7 @@ int fl_plan_context_new(struct fl_step_context **out)
     if (!is_on()) {
         return -ENOSYS;
     }
-    *out = fl_context_make(true);
+    *out = fl_context_make();
     return *out != NULL ? 0 : -ENOMEM;
 }
 
@@ -152,7 +152,7 @@ int fl_plan_context_free(struct fl_step_context *c)
 static struct fl_step_context *default_context(void)
 {
     if (fl_plan_default == NULL) {
-        fl_plan_default = fl_context_make(true);
+        fl_plan_default = fl_context_make();
     }
     return fl_plan_default;
 }
@@ -176,7 +176,6 @@ int fl_plan_begin(struct fl_step_context *c)
     if (fl_region_busy()) {
         return -EBUSY;
     }
-    fl_context_stop_watching();
     c = c != NULL ? c : default_context();
     if (c == NULL) {
         return -ENOMEM;

@@ -1,21 +1,16 @@
-/* Whose steps these are, where they begin and end, and what is done about it: watch, learn, wait
- * for the packer, serve, rest. The state changes in go() alone, and a plan's service ends in
- * fl_context_end_plan() alone. */
+/* Whose steps these are, where they begin and end, and what is done about it: learn, wait for the
+ * packer, serve, rest. The state changes in go() alone, as next() says, and a plan's service ends
+ * in fl_context_end_plan() alone. */
 #include "plan/context.h"
 
-/* A rest after a plan that was no good, in declared steps or in requests; each one after it is
- * twice as long. Without a detector a thread rests for NO_DETECTOR requests. */
-enum { REST_STEPS = 16, REST_REQUESTS = 4096, REST_DOUBLINGS = 10 };
+/* A rest after a plan that was no good, in steps; each one after it is twice as long. */
+enum { REST_STEPS = 16, REST_DOUBLINGS = 10 };
 /* So many doublings come first where pages moved to and fro: that lies in the program. */
 enum { CHURNED_RESTS = 6 };
-enum { NO_DETECTOR = 1 << 30 };
-/* A plan that serves for fewer steps than LONG_SERVICE has failed; so often until it is
- * forgotten. */
-enum { LONG_SERVICE = 64, FAILURES = 3 };
-/* Steps: a plan for exact sizes that fits no longer was made too soon. */
-enum { EXACT_LEAST = 8 };
-/* Planned steps from one look at the heap's end to the next. */
-enum { HEAP_STEPS = 8 };
+/* A plan that has served for so many steps was good: the next rest is a short one. */
+enum { LONG_SERVICE = 64 };
+/* Jobs in a row that fail until the context rests. */
+enum { FAILURES = 3 };
 
 static struct fl_step_context gone;
 struct fl_plan fl_plan; /* all zero until the start: a process without steps pays nothing */
@@ -57,8 +52,6 @@ void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c)
     (void)atomic_compare_exchange_strong(&fl_plan.ncontexts, &none, 1);
     fl_plan.region = r;
     fl_plan.config = *c;
-    fl_plan.in_vain = 0;
-    fl_plan.begun = 0;
     if (c->on && c->file != NULL) {
         fl_plan_claim_memory();
         fl_keep_load(c->file);
@@ -90,14 +83,10 @@ unsigned fl_context_find_known(const struct fl_step_context *c, uint64_t hash, u
  * fl_plan_take, which may have the worker called. */
 static unsigned mode_of(const struct fl_step_context *c)
 {
-    unsigned mode = c->state == FL_SERVE ? FL_PLAN_REPLAY : 0;
-    bool watched = c->learn.recording || (!c->who.declared && c->state != FL_SERVE) ||
-                   (c->state != FL_SERVE && fl_context_knows_any(c));
+    bool serves = c->state == FL_SERVE;
+    bool watched = c->learn.recording || (!serves && fl_context_knows_any(c));
 
-    if (c->state == FL_REST && !c->who.declared && !fl_context_knows_any(c)) {
-        return FL_PLAN_COUNT;
-    }
-    return watched ? mode | FL_PLAN_WATCH : mode;
+    return (serves ? FL_PLAN_REPLAY : 0) | (watched ? FL_PLAN_WATCH : 0);
 }
 
 static void set_mode(const struct fl_step_context *c)
@@ -105,8 +94,7 @@ static void set_mode(const struct fl_step_context *c)
     if (c == fl_plan_mine) {
         fl_plan_wants = c != NULL ? mode_of(c) : 0;
         atomic_signal_fence(memory_order_seq_cst);
-        fl_plan_cursor =
-            (fl_plan_wants | FL_PLAN_COUNT) != FL_PLAN_COUNT ? &fl_plan_no_cursor : NULL;
+        fl_plan_cursor = fl_plan_wants != 0 ? &fl_plan_no_cursor : NULL;
     }
 }
 
@@ -122,50 +110,62 @@ void fl_context_enter(struct fl_step_context *c)
 
 /* ---- the states ---- */
 
-/* From each state, a bit for each that may follow. */
-#define TO(state) (1 << FL_##state)
-static const uint8_t follows[] = {
-    [FL_WATCH] = TO(LEARN) | TO(SERVE) | TO(REST), [FL_LEARN] = TO(PACK) | TO(SERVE) | TO(REST),
-    [FL_PACK] = TO(LEARN) | TO(SERVE) | TO(REST),  [FL_SERVE] = TO(WATCH) | TO(LEARN) | TO(REST),
-    [FL_REST] = TO(WATCH) | TO(LEARN) | TO(SERVE),
+enum event {
+    EVENT_ANEW,     /* nothing is known of its steps */
+    EVENT_WANTED,   /* recorded steps are to be packed */
+    EVENT_FAILED,   /* that gave no layout */
+    EVENT_LAYOUT,   /* there is one for the steps */
+    EVENT_UNSERVED, /* the plan's service ends, and other steps may come */
+    EVENT_NO_GOOD,  /* plans were of no use, or cannot be had now */
+    EVENT_RESTED,
 };
 
-/* The one place where a state changes. */
-static void go(struct fl_step_context *c, enum fl_plan_state to)
+static enum fl_plan_state next(enum fl_plan_state state, enum event event)
 {
-    /* Checked builds end where a state is entered that cannot follow. */
-    if (FL_CHECK_LEVEL >= 2 && to != c->state && (follows[c->state] >> to & 1) == 0) {
-        fl_fatal("a context went from one state to another that cannot follow");
+    switch (event) {
+    case EVENT_WANTED:
+        fl_assert(state == FL_LEARN);
+        return FL_PACK;
+    case EVENT_FAILED:
+        fl_assert(state == FL_PACK);
+        return FL_LEARN;
+    case EVENT_UNSERVED:
+        fl_assert(state == FL_SERVE);
+        return FL_LEARN;
+    case EVENT_RESTED:
+        fl_assert(state == FL_REST);
+        return FL_LEARN;
+    case EVENT_LAYOUT:
+        return FL_SERVE;
+    case EVENT_NO_GOOD:
+        return FL_REST;
+    case EVENT_ANEW:
+        break;
     }
-    c->state = to;
-    c->watch.rest = to == FL_REST ? c->watch.rest : 0;
-    c->watch.over = to == FL_REST ? c->watch.over : 0;
-    c->watch.unfound = to == FL_SERVE ? 0 : c->watch.unfound;
+    return FL_LEARN;
+}
+
+/* The one place where a state changes. */
+static void go(struct fl_step_context *c, enum event event)
+{
+    c->state = next(c->state, event);
+    c->rest.steps = c->state == FL_REST ? c->rest.steps : 0;
     set_mode(c);
 }
 
 void fl_context_learn(struct fl_step_context *c)
 {
-    if (c->who.declared) {
-        go(c, FL_LEARN);
-    } else if (fl_watch_begin(c)) {
-        fl_detect_go_on(c->watch.detect);
-        go(c, FL_WATCH);
-    } else {
-        c->watch.rest = NO_DETECTOR;
-        c->watch.over = 0;
-        go(c, FL_REST);
-    }
+    go(c, EVENT_ANEW);
 }
 
 /* Twice as long as the last time, where the last plans were no good. */
-static void rest(struct fl_step_context *c, bool longer, unsigned doublings)
+static void rest(struct fl_step_context *c, bool longer, unsigned least)
 {
-    uint64_t times = longer ? fl_min(fl_max(c->watch.rests, doublings), REST_DOUBLINGS) : 0;
+    uint64_t doublings = longer ? fl_min(fl_max(c->rest.doublings, least), REST_DOUBLINGS) : 0;
 
-    c->watch.rest = (uint64_t)(c->who.declared ? REST_STEPS : REST_REQUESTS) << times;
-    c->watch.rests += longer;
-    go(c, FL_REST);
+    c->rest.steps = (uint64_t)REST_STEPS << doublings;
+    c->rest.doublings += longer;
+    go(c, EVENT_NO_GOOD);
 }
 
 /* ---- what becomes of a plan ---- */
@@ -184,46 +184,22 @@ static void forget(struct fl_step_context *c, struct fl_layout *l)
     }
 }
 
-/* By why it ends: how many failures that is, where it has not served for long; is the plan
- * forgotten in any case, and does the context rest? */
+/* By why it ends: is the plan forgotten, does the context rest, and does the plan count as given
+ * up? */
 static const struct {
-    uint8_t failures;
     bool forgets, rests, drops;
 } fates[FL_ENDS] = {
-    [FL_END_LOST] = {.failures = 1},
-    [FL_END_BAD] = {.failures = FAILURES, .forgets = true, .rests = true, .drops = true},
+    [FL_END_BAD] = {.forgets = true, .rests = true, .drops = true},
     [FL_END_CHURNED] = {.forgets = true, .rests = true, .drops = true},
-    [FL_END_MISMATCHED] = {.failures = 1, .drops = true},
+    [FL_END_MISMATCHED] = {.drops = true},
     [FL_END_NO_MEMORY] = {.rests = true},
     [FL_END_FORKED] = {.rests = true},
 };
-
-/* The plan that is served has come to its end. True: it never served for long, and is to be
- * forgotten: what was taken for a step may be a part of the program's, so the detector doubts
- * it. */
-static bool is_hopeless(struct fl_step_context *c, struct fl_layout *l, enum fl_end why,
-                        bool in_work)
-{
-    bool too_soon = why == FL_END_LOST && l->exact && c->serve.served < EXACT_LEAST;
-    unsigned failures = too_soon ? FAILURES : fates[why].failures;
-    bool served_long = c->serve.served >= LONG_SERVICE;
-
-    if (failures != 0) {
-        l->failed = (uint8_t)(served_long ? 0 : fl_min(l->failed + failures, UINT8_MAX));
-    }
-    bool hopeless = !c->who.declared && l->failed >= FAILURES && !in_work;
-    if (hopeless && c->watch.detect != NULL) {
-        fl_detect_doubt(c->watch.detect, l->period, c->serve.served);
-        c->lead.alone = c->lead.leader != NULL && fl_detect_period(c->watch.detect) == 0;
-    }
-    return hopeless;
-}
 
 void fl_context_end_plan(struct fl_step_context *c, enum fl_end why)
 {
     struct fl_layout *l = c->serve.layout;
     bool in_work = atomic_load(&c->job.state) != FL_JOB_NONE && c->job.grown == l;
-    bool hopeless = is_hopeless(c, l, why, in_work);
 
     c->job.unwanted = c->job.unwanted || (fates[why].forgets && in_work);
     if (fates[why].drops) {
@@ -232,7 +208,7 @@ void fl_context_end_plan(struct fl_step_context *c, enum fl_end why)
         c->serve.last = NULL;
     }
     fl_replay_off(c);
-    if (hopeless || (fates[why].forgets && !in_work)) {
+    if (fates[why].forgets && !in_work) {
         forget(c, l);
     }
     fl_record_drop_all(c);
@@ -241,10 +217,10 @@ void fl_context_end_plan(struct fl_step_context *c, enum fl_end why)
             forget(c, c->serve.known[i]);
         }
     }
-    if (fates[why].rests || (hopeless && why == FL_END_MISMATCHED)) {
+    if (fates[why].rests) {
         rest(c, fates[why].drops, why == FL_END_CHURNED ? CHURNED_RESTS : 0);
     } else {
-        fl_context_learn(c);
+        go(c, EVENT_UNSERVED);
     }
 }
 
@@ -254,7 +230,7 @@ void fl_context_end_plan(struct fl_step_context *c, enum fl_end why)
 static void serve(struct fl_step_context *c, struct fl_layout *l)
 {
     c->serve.layout = l;
-    go(c, FL_SERVE);
+    go(c, EVENT_LAYOUT);
     if (!fl_replay_begin(c)) {
         fl_context_end_plan(c, FL_END_NO_MEMORY);
     }
@@ -269,15 +245,9 @@ static void end_served_step(struct fl_step_context *c)
         return;
     }
     bool good = c->serve.bad == 0 && c->serve.mismatched_steps == 0;
-    c->watch.rests = good && c->serve.served >= LONG_SERVICE ? 0 : c->watch.rests;
-    if (good && !c->who.declared) {
-        fl_watch_found();
-    }
+    c->rest.doublings = good && c->serve.served >= LONG_SERVICE ? 0 : c->rest.doublings;
     if (fl_replay_is_away(c)) {
         fl_serve_let_go(c);
-    }
-    if (c->serve.served % HEAP_STEPS == 1) {
-        fl_heap_look();
     }
 }
 
@@ -293,9 +263,9 @@ static void take_made(struct fl_step_context *c)
     }
     if (l != NULL) {
         c->serve.layout = c->serve.last = l;
-        go(c, FL_SERVE);
+        go(c, EVENT_LAYOUT);
     } else if (c->state == FL_PACK && atomic_load(&c->job.state) == FL_JOB_NONE) {
-        go(c, FL_LEARN); /* it failed */
+        go(c, EVENT_FAILED);
         if (c->job.failures >= FAILURES) {
             rest(c, true, 0);
         }
@@ -318,12 +288,9 @@ static bool has_job(struct fl_step_context *c)
 void fl_context_step_end(struct fl_step_context *c)
 {
     uint64_t told = (uint64_t)c->who.id * 2 + (c->state == FL_SERVE);
-    uint32_t ended = atomic_load_explicit(&c->lead.ended, memory_order_relaxed);
 
     fl_timeline_span(FL_TIMELINE_STEP, c->who.begun_ns, told);
     c->who.begun_ns = 0;
-    atomic_store_explicit(&c->lead.ended, ended + !c->lead.led, memory_order_relaxed);
-    c->lead.led = false;
     fl_record_end(c);
     if (c->state == FL_SERVE) {
         end_served_step(c);
@@ -335,7 +302,7 @@ void fl_context_step_end(struct fl_step_context *c)
     if (has_job(c)) {
         fl_engine_want(c);
         if (c->state == FL_LEARN) {
-            go(c, FL_PACK);
+            go(c, EVENT_WANTED);
         }
     }
 }
@@ -352,12 +319,12 @@ static bool wants_record(struct fl_step_context *c)
 void fl_context_step_begin(struct fl_step_context *c)
 {
     c->who.begun_ns = fl_timeline_now();
-    if (c->state == FL_REST && c->who.declared && (c->watch.rest == 0 || --c->watch.rest == 0)) {
-        go(c, FL_LEARN);
+    if (c->state == FL_REST && (c->rest.steps == 0 || --c->rest.steps == 0)) {
+        go(c, EVENT_RESTED);
     }
     if (c->state == FL_SERVE) {
         serve(c, c->serve.layout);
-    } else if (c->state == FL_LEARN && c->who.declared && c->serve.last != NULL) {
+    } else if (c->state == FL_LEARN && c->serve.last != NULL) {
         serve(c, c->serve.last);
     } else {
         c->serve.step = (struct fl_step_figures){0};
@@ -368,42 +335,12 @@ void fl_context_step_begin(struct fl_step_context *c)
     set_mode(c);
 }
 
-void fl_context_boundary(struct fl_step_context *c)
-{
-    fl_watch_anew(c);
-    if (c->state == FL_WATCH) {
-        go(c, FL_LEARN);
-    }
-    fl_context_step_end(c);
-    fl_context_step_begin(c);
-}
-
-void fl_context_restart(struct fl_step_context *c)
-{
-    fl_replay_exempt(c);
-    fl_record_drop_all(c); /* the end is some requests behind */
-    fl_context_step_end(c);
-    c->who.begun_ns = fl_timeline_now();
-    if (c->state == FL_SERVE) { /* from another layout, maybe, by now */
-        struct fl_layout *l = fl_replay_recognise(c);
-        serve(c, l != NULL ? l : c->serve.layout);
-        if (c->state == FL_SERVE && l != NULL) {
-            fl_replay_resume(c);
-            c->serve.step.requests = FL_SIGNATURE;
-            fl_replay_exempt(c);
-            c->serve.step.asked = c->serve.step.exempt;
-        }
-    }
-    set_mode(c);
-}
-
 void fl_context_abandon(struct fl_step_context *c)
 {
-    c->serve = (struct fl_serve){
-        .others = atomic_load_explicit(&c->learn.freed_by_others, memory_order_relaxed)};
+    c->serve = (struct fl_serve){0};
     fl_replay_go_nowhere(c);
     fl_record_drop_all(c);
-    go(c, FL_LEARN);
+    go(c, EVENT_ANEW);
 }
 
 void fl_context_in_child(struct fl_step_context *c)
@@ -420,23 +357,10 @@ void fl_context_in_child(struct fl_step_context *c)
     }
 }
 
-void fl_context_rested(struct fl_step_context *c)
-{
-    if (c->state == FL_REST && (c->watch.rest == 0 || --c->watch.rest == 0)) {
-        fl_context_learn(c);
-    }
-}
-
-void fl_context_unfound(struct fl_step_context *c)
-{
-    fl_record_drop_all(c); /* what was recorded has no end */
-    go(c, FL_REST);
-}
-
 void fl_context_resume(struct fl_step_context *c, struct fl_layout *l)
 {
     c->serve.bad = c->serve.churned = 0;
-    c->serve.mismatched_steps = c->serve.misses_in_a_row = 0;
+    c->serve.mismatched_steps = 0;
     fl_record_drop_all(c);
     serve(c, l);
     if (c->state == FL_SERVE) {

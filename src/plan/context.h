@@ -8,11 +8,10 @@
 
 /* What a context does. It changes in go() alone: context.c. */
 enum fl_plan_state {
-    FL_WATCH, /* its thread's requests are searched for steps */
-    FL_LEARN, /* steps begin and end, and are recorded */
+    FL_LEARN, /* steps are recorded */
     FL_PACK,  /* the worker makes a layout of them; nothing is served yet */
     FL_SERVE, /* requests come from a layout */
-    FL_REST,  /* requests, or declared steps, are counted until it learns again */
+    FL_REST,  /* steps are counted until it learns again */
 };
 
 /* The first ones of fl_plan_stats, in its order. */
@@ -29,11 +28,16 @@ struct fl_identity {
     _Atomic uintptr_t last_thread; /* that was in it last */
     uint64_t begun_ns;             /* when its step began; 0: none has, or there is no timeline */
     bool open;                     /* not freed by the program */
-    _Atomic bool declared; /* by the program: its steps are too. Who frees a block reads it */
     struct fl_step_context *outer; /* the one this thread was in before */
     struct fl_step_context *of;    /* what it is a member of; NULL: it is the program's */
     _Atomic(struct fl_step_context *) next_member; /* of the same context, the first of all. Lock:
                                                     * plan, to add */
+};
+
+/* What a context waits for that rests. Its thread. */
+struct fl_rest {
+    uint64_t steps;     /* until it learns again */
+    unsigned doublings; /* of the next rest */
 };
 
 /* Its address is one for ever. While no thread has it it is zero, and takes no memory: a late look
@@ -44,8 +48,7 @@ struct fl_step_context {
     enum fl_plan_state state;
     struct fl_away away;
     struct fl_learn learn;
-    struct fl_lead lead;
-    struct fl_watch watch;
+    struct fl_rest rest;
     struct fl_pack_job job;
     struct fl_identity who;
     struct fl_plan_counters stats;
@@ -66,8 +69,6 @@ extern struct fl_plan {
     uint32_t nfree;             /* Lock: plan */
     uint32_t requests;          /* ordinals that none of them has used begin after it. Lock: plan */
     _Atomic(struct fl_arena *) arenas; /* the newest of all that ever were. Lock: plan, to add */
-    _Atomic uint32_t begun;            /* threads that came where most begin with a rest */
-    _Atomic uint64_t in_vain; /* requests of watched threads, since any of them had a step */
     bool trace_failed;
 } fl_plan;
 
@@ -100,26 +101,18 @@ static inline void fl_context_set_known(struct fl_step_context *c, unsigned i, s
     c->serve.ready = false;
 }
 
-/* brk_prefault.c */
-/* A context is made. Lock: plan. */
-void fl_heap_start(void);
-/* A step of a plan is over. Cost: none, unless the break has moved since. */
-void fl_heap_look(void);
-/* The worker. */
-void fl_heap_work(void);
-
 /* context.c */
 /* What the calling thread has of `c`, that or a member; NULL: its innermost one, or its own. NULL:
  * it has none. */
 struct fl_step_context *fl_context_of_thread(struct fl_step_context *c);
-struct fl_step_context *fl_context_make(bool declared);
+struct fl_step_context *fl_context_make(void);
 void fl_context_unmake(struct fl_step_context *c);
 /* Its thread has ended, and its plans are no more: the memory goes, and another thread may have the
  * context. No lock held. */
 void fl_context_leave(struct fl_step_context *c);
 /* What a context has memory for beside itself: of one thing after the other, mapped when it is
  * first wanted. NULL: it cannot be. Its thread. */
-enum fl_context_part { FL_PART_CONTEXT, FL_PART_DETECTOR, FL_PART_RECORDS, FL_PARTS };
+enum fl_context_part { FL_PART_CONTEXT, FL_PART_RECORDS, FL_PARTS };
 void *fl_context_part(uint32_t place, enum fl_context_part part);
 void fl_plan_add_counters(struct fl_plan_counters *sum, const struct fl_plan_counters *c);
 /* The thread is in `c` from here on; a handler never finds modes without a context. */
@@ -128,31 +121,17 @@ void fl_context_enter(struct fl_step_context *c);
 bool fl_context_knows_any(const struct fl_step_context *c);
 /* Which of its layouts is for steps with that hash and so many requests; FL_LAYOUTS: none. */
 unsigned fl_context_find_known(const struct fl_step_context *c, uint64_t hash, uint32_t n);
-/* Its requests and frees go to the detector. */
-static inline bool fl_context_is_watched(const struct fl_step_context *c)
-{
-    return c->state <= FL_PACK && !c->who.declared;
-}
-/* It learns: from the detector, or from steps that are declared. */
+/* It is new, and learns. */
 void fl_context_learn(struct fl_step_context *c);
 /* The one way out of FL_SERVE. */
 void fl_context_end_plan(struct fl_step_context *c, enum fl_end why);
 void fl_context_step_begin(struct fl_step_context *c);
 void fl_context_step_end(struct fl_step_context *c);
-/* A step has ended, and the next one begins. */
-void fl_context_boundary(struct fl_step_context *c);
-void fl_context_stop_watching(void);
-/* Amid a step a known one has begun: its first requests were the last ones. */
-void fl_context_restart(struct fl_step_context *c);
 /* In a child of fork: a thread that is not here was in it, amid anything. Nothing that it has can
  * be relied on or given back, so it learns anew. Its blocks are live. */
 void fl_context_abandon(struct fl_step_context *c);
 /* In a child of fork: what other threads left amid something is not gone on with. */
 void fl_context_in_child(struct fl_step_context *c);
-/* One more request of a thread that rests. */
-void fl_context_rested(struct fl_step_context *c);
-/* The thread was watched in vain for as long as it is worth. */
-void fl_context_unfound(struct fl_step_context *c);
 /* The last requests were the first ones of `l`, which we know. */
 void fl_context_resume(struct fl_step_context *c, struct fl_layout *l);
 

@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-enum { NOTICE_AFTER = 32 }; /* requests until a thread is watched */
-
-static _Thread_local unsigned noticed;
-
 /* By place: a bit for each part that is mapped, of the thread that has the context; the rest is
  * the lock's. */
 static uint8_t mapped[FL_CONTEXTS + 1];
@@ -34,7 +30,6 @@ struct fl_range fl_plan_memory(size_t *out_mapped)
 static size_t part_len(enum fl_context_part part)
 {
     size_t len = part == FL_PART_CONTEXT    ? sizeof(struct fl_step_context)
-                 : part == FL_PART_DETECTOR ? fl_detect_size()
                                             : sizeof(struct fl_life) * FL_LIVES_MOST * FL_RECORDS;
 
     return fl_align_up(len, fl_page.base);
@@ -77,7 +72,6 @@ static struct fl_step_context *find_place(void)
     }
     if (c != NULL) {
         c->who.id = n;
-        atomic_store_explicit(&c->learn.freed_by_others, 0, memory_order_relaxed);
         __atomic_store_n(&c->learn.before, fl_plan.requests, __ATOMIC_RELAXED);
         __atomic_store_n(&c->learn.requests, fl_plan.requests, __ATOMIC_RELAXED);
     }
@@ -117,32 +111,22 @@ void fl_context_leave(struct fl_step_context *c)
     fl_plan_unlock();
 }
 
-struct fl_step_context *fl_context_make(bool declared)
+struct fl_step_context *fl_context_make(void)
 {
     fl_plan_lock();
     struct fl_step_context *c = find_place();
-    fl_heap_start();
     fl_plan_unlock();
     if (c == NULL) {
         return NULL;
     }
-    c->who.declared = declared;
-    c->watch.rest = c->watch.over = 0;
-    c->state = FL_REST; /* as a context without a thread is */
     fl_keep_adopt(c);
-    if (!declared) {
-        fl_watch_rest_first(c);
-    }
-    if (c->watch.rest == 0) {
-        fl_context_learn(c);
-    }
+    fl_context_learn(c);
     c->who.open = true;
     return c;
 }
 
 void fl_context_unmake(struct fl_step_context *c)
 {
-    fl_watch_end(c);
     fl_replay_off(c);
     fl_serve_let_go(c);
     fl_record_drop_all(c);
@@ -152,54 +136,18 @@ void fl_context_unmake(struct fl_step_context *c)
     fl_engine_abandon(c);
 }
 
-void fl_plan_notice(void)
-{
-    /* What a plan holds between two steps would be missing in a small cgroup. */
-    if (fl_plan_mine != NULL || !fl_plan.config.detect || fl_region_is_scarce(fl_plan.region) ||
-        noticed > NOTICE_AFTER || ++noticed < NOTICE_AFTER) {
-        return;
-    }
-    noticed++;
-    struct fl_step_context *c = fl_context_make(false);
-    if (c != NULL) {
-        atomic_store(&c->who.thread, fl_plan_self());
-        fl_context_enter(c);
-        fl_plan.config.watch_thread();
-    }
-}
-
-void fl_plan_count_rest(unsigned n)
-{
-    struct fl_step_context *c = fl_plan_mine;
-    if (c == NULL || c->who.declared) { /* a handler's steps were declared just now */
-        return;
-    }
-    uint64_t rest = atomic_load_explicit(&c->watch.rest, memory_order_relaxed);
-
-    /* a handler may lose some */
-    atomic_store_explicit(&c->watch.rest, rest > n ? rest - n : 1, memory_order_relaxed);
-    if (rest <= n && !fl_region_busy() &&
-        !atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
-        fl_context_rested(c);
-        atomic_store_explicit(&c->inside, false, memory_order_relaxed);
-    }
-}
-
 void fl_plan_thread_ends(void)
 {
     struct fl_step_context *c = fl_plan_mine;
 
     fl_context_enter(NULL);
-    noticed = NOTICE_AFTER + 1;
     if (!fl_home_is_here()) { /* a child that gave up: what is left may be locked for ever */
         return;
     }
     while (c != NULL) {
         struct fl_step_context *outer = c->who.outer;
         c->who.outer = NULL;
-        if (!c->who.declared) {
-            fl_context_unmake(c);
-        } else if (c != fl_plan_default) { /* the program's: it may go on elsewhere */
+        if (c != fl_plan_default) { /* the program's: it may go on elsewhere */
             fl_context_step_end(c);
             atomic_store(&c->who.thread, 0);
         }
@@ -208,18 +156,6 @@ void fl_plan_thread_ends(void)
     if (fl_plan_default != NULL) {
         fl_context_unmake(fl_plan_default);
         fl_plan_default = NULL;
-    }
-}
-
-/* Who declares steps is not watched for them. */
-void fl_context_stop_watching(void)
-{
-    struct fl_step_context *c = fl_plan_mine;
-
-    noticed = NOTICE_AFTER + 1;
-    if (c != NULL && !c->who.declared) {
-        fl_context_enter(NULL);
-        fl_context_unmake(c);
     }
 }
 

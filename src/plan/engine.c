@@ -65,7 +65,6 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
         return NULL;
     }
     l->horizon = merged.horizon;
-    l->period = (uint32_t)(lives[0].end - lives[0].begin);
     l->largest = merged.largest;
     l->past = (struct fl_past){.seen = nlives, .asked_least = UINT64_MAX};
     l->hash = lives[0].hash;
@@ -370,7 +369,7 @@ static void work_on(struct fl_step_context *c)
 {
     uint32_t wanted = FL_JOB_WANTED, running = FL_JOB_RUNNING;
 
-    if (atomic_load(&c->job.state) != FL_JOB_WANTED || /* looked at first, as fl_watch_warm does */
+    if (atomic_load(&c->job.state) != FL_JOB_WANTED || /* looked at first: what no thread has is left as it is */
         !atomic_compare_exchange_strong(&c->job.state, &wanted, FL_JOB_RUNNING)) {
         return;
     }
@@ -395,10 +394,8 @@ uint64_t fl_plan_work(struct fl_region *r)
         fl_arena_warm(a);
     }
     for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {
-        fl_watch_warm(fl_plan.context[i]);
         work_on(fl_plan.context[i]);
     }
-    fl_heap_work();
     fl_keep_save(false);
     return UINT64_MAX;
 }

@@ -9,7 +9,6 @@
 #define FL_PLAN_PLAN_H
 
 #include "pack/pack.h"
-#include "plan/learn/detect.h"
 #include "region/region.h"
 
 /* ---- merge ---- */
@@ -128,7 +127,6 @@ struct fl_plan_config {
     uint64_t tick_ns; /* between two looks at what is idle */
     /* Has fl_plan_thread_ends called when the calling thread ends; may allocate. */
     void (*watch_thread)(void);
-    bool detect; /* each thread's stream is watched for them, too */
 };
 
 /* What the calling thread's context wants of each of its large requests; 0 for a thread without
@@ -136,7 +134,6 @@ struct fl_plan_config {
 enum fl_plan_wants {
     FL_PLAN_REPLAY = 1, /* to serve it: fl_plan_take */
     FL_PLAN_WATCH = 2,  /* to know of it: fl_plan_saw */
-    FL_PLAN_COUNT = 4,  /* nothing but to be counted: fl_plan_count */
 };
 extern _Thread_local unsigned fl_plan_wants;
 /* NULL: nothing, or a handler has interrupted the thread's request. Else fl_plan_take_next serves
@@ -238,31 +235,17 @@ static FL_INLINE struct fl_extent *fl_plan_take_next(struct fl_cursor *t, size_t
  * system call, unless its memory is not there yet.  Signals: safe.  Cost: O(1) for what was
  * planned; else a look at a bit a granule of the arena. */
 struct fl_extent *fl_plan_take(size_t len, size_t align);
-enum fl_request_kind { FL_REQUEST_MALLOC, FL_REQUEST_CALLOC, FL_REQUEST_ALIGNED };
-
 /* The request was served with `e`, by the plan or not. */
-void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align);
-/* A block of `len` bytes is about to be free, or is elsewhere now: its extent had that life and
- * that watcher, and has none any more. Any thread. */
-void fl_plan_saw_free(uint32_t watcher, uint32_t life, size_t len);
+void fl_plan_saw(struct fl_extent *e, size_t align);
+/* A block is about to be free, or is elsewhere now: its extent had that life and that watcher, and
+ * has none any more. Any thread. */
+void fl_plan_saw_free(uint32_t watcher, uint32_t life);
 /* `e` is FL_CONTENT_INNER and CACHED. Any thread; no lock. Keeps errno.  Signals: safe. */
 void fl_plan_give(struct fl_extent *e);
 /* realloc of such a block, LIVE, in place: within what the plan has for it. */
 bool fl_plan_resize(struct fl_extent *e, size_t len);
-/* realloc made `e`, which has a life and had `had` bytes, e->len bytes long in place. */
-void fl_plan_saw_resize(const struct fl_extent *e, size_t had);
-/* A request that the thread's cache did not serve: after some of them the thread is watched. Not in
- * a signal handler. */
-void fl_plan_notice(void);
-/* The calling thread rests, and has made `n` requests, or its cache has served it so often. Not in
- * a signal handler that has interrupted the region. May map memory. */
-void fl_plan_count_rest(unsigned n);
-static inline void fl_plan_count(unsigned n)
-{
-    if (FL_UNLIKELY(fl_plan_wants == FL_PLAN_COUNT)) {
-        fl_plan_count_rest(n);
-    }
-}
+/* realloc made `e`, which has a life, e->len bytes long in place. */
+void fl_plan_saw_resize(const struct fl_extent *e);
 /* The calling thread ends. */
 void fl_plan_thread_ends(void);
 

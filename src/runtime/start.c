@@ -179,7 +179,6 @@ static void start_plan(void)
         .trace = fl_runtime.options.text[FL_OPTION_trace],
         .file = fl_runtime.options.text[FL_OPTION_plan],
         .on = fl_runtime.active && steps != FL_STEPS_OFF,
-        .detect = fl_runtime.active && steps == FL_STEPS_AUTO,
         .background = (disable & FL_DISABLE_WORKER) == 0,
         .tick_ns = plan_tick_ns(),
         .watch_thread = watch_thread,

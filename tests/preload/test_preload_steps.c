@@ -1,4 +1,4 @@
-/* Programs that repeat themselves: declared and detected steps are served from a plan, and no byte
+/* Programs that repeat themselves: the steps that they declare are served from a plan, and no byte
  * of any block is lost, whatever the program does beside. */
 #include "run.h"
 
@@ -70,10 +70,12 @@ static void threads_have_steps_of_their_own(void **state)
     assert_served(run("fixed", "160", "declare", "3"), 300, 995);
 }
 
-static void steps_that_are_not_declared_are_found(void **state)
+static void steps_that_are_not_declared_are_left_alone(void **state)
 {
     (void)state;
-    assert_served(run("fixed", "160", "-", "1"), 100, 990);
+    const struct fl_run *r = run("fixed", "160", "-", "1");
+    assert_int_equal(figure(r, "plan_steps") + figure(r, "plan_recorded"), 0);
+    assert_int_equal(figure(r, "plan_bytes"), 0);
 }
 
 static void sizes_that_change_together_are_planned_for(void **state)
@@ -92,14 +94,12 @@ static void kinds_of_steps_take_turns(void **state)
 {
     (void)state;
     assert_served(run("phases", "240", "declare", "1"), 120, 900);
-    (void)run("phases", "120", "-", "1");
 }
 
 static void what_does_not_repeat_is_served_as_ever(void **state)
 {
     (void)state;
     (void)run("random", "20", "declare", "2");
-    (void)run("random", "20", "-", "2");
 }
 
 /* The tables of an arena of 640 MiB are 480 pages. The worker brings them in, and the victim waits
@@ -137,7 +137,7 @@ int main(void)
         cmocka_unit_test(the_victim_is_right_under_glibc),
         cmocka_unit_test(fixed_steps_are_served_where_they_were),
         cmocka_unit_test(threads_have_steps_of_their_own),
-        cmocka_unit_test(steps_that_are_not_declared_are_found),
+        cmocka_unit_test(steps_that_are_not_declared_are_left_alone),
         cmocka_unit_test(sizes_that_change_together_are_planned_for),
         cmocka_unit_test(one_more_or_less_shifts_nothing),
         cmocka_unit_test(kinds_of_steps_take_turns),

@@ -60,12 +60,12 @@ static void a_plain_program_is_served(void **state)
     json_decref(root);
 }
 
-static void steps_that_the_library_found_are_named(void **state)
+static void steps_that_the_program_declares_are_named(void **state)
 {
     (void)state;
-    json_t *root = compare((const char *const[]){FL_LOOP, "fixed", "40", NULL});
+    json_t *root = compare((const char *const[]){FL_LOOP, "fixed", "40", "declare", NULL});
     assert_int_equal(output.status, 0);
-    assert_non_null(strstr(output.err, "warning:  steps: faultless found "));
+    assert_non_null(strstr(output.err, "warning:  steps: the program declared "));
     const json_t *runs =
         json_object_get(json_array_get(json_object_get(root, "allocators"), 1), "runs");
     double steps = fl_child_number(json_array_get(runs, 0), "library_plan_steps");
@@ -127,7 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plain_program_is_served),
-        cmocka_unit_test(steps_that_the_library_found_are_named),
+        cmocka_unit_test(steps_that_the_program_declares_are_named),
         cmocka_unit_test(a_static_program_is_not),
         cmocka_unit_test(an_allocator_in_the_program_shadows_all),
         cmocka_unit_test(a_sanitizer_is_named),

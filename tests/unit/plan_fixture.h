@@ -7,8 +7,7 @@
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
-/* A region, a route from 64 KiB on, and steps: declared ones only, packed at once. NULL for
- * that. */
+/* A region, a route from 64 KiB on, and steps, packed at once. NULL for that. */
 void plan_begin(const struct fl_plan_config *c);
 /* Set before it: there are several nodes. */
 extern const struct fl_placing *plan_placing;
@@ -45,7 +44,7 @@ struct loop {
 
 /* A schedule of `n` requests with lives of all kinds within the step. */
 const struct ask *loop_usual(unsigned n);
-void loop_step(struct loop *l); /* undeclared */
+void loop_step(struct loop *l); /* its requests alone */
 void loop_declared(struct loop *l, struct fl_step_context *c, unsigned steps);
 /* Frees all that it holds. */
 void loop_over(struct loop *l);
@@ -56,10 +55,6 @@ unsigned loop_planned(const struct loop *l);
 
 /* Any number. */
 uint64_t loop_roll(void);
-/* No loop: so many requests of any size, each in place of any other; all are freed at the end. */
-void loop_replace(unsigned requests);
-/* The same until the planner has a context for the thread: caches serve some. */
-void loop_until_noticed(void);
 
 struct fl_plan_stats plan_stats(void);
 

@@ -110,7 +110,7 @@ static void confirm_names_value_and_origin_of_each(void **state)
         "faultless: FAULTLESS_HUGETLB_FORK=copy (default)\n"
         "faultless: FAULTLESS_NUMA=auto (default)\n"
         "faultless: FAULTLESS_THP=auto (default)\n"
-        "faultless: FAULTLESS_STEPS=auto (default)\n"
+        "faultless: FAULTLESS_STEPS=declared (default)\n"
         "faultless: FAULTLESS_GUARD=off (default)\n"
         "faultless: FAULTLESS_QUARANTINE=0 (default)\n"
         "faultless: FAULTLESS_ZERO_ON_FREE=0 (default)\n"

@@ -69,7 +69,7 @@ static void a_handler_may_end_the_plan_before_a_request(void **state)
     assert_int_equal(fl_plan_begin(NULL), 0);
     void *first = fl_malloc_large(l.ask[0].n);
     struct fl_cursor *t = fl_plan_cursor;
-    fl_context_end_plan(fl_plan_mine, FL_END_LOST);
+    fl_context_end_plan(fl_plan_mine, FL_END_MISMATCHED);
     assert_null(fl_plan_take_next(t, l.ask[1].n));
     fl_free_ours(first);
     assert_int_equal(fl_plan_end(NULL), 0);

@@ -1,5 +1,4 @@
-/* What happens beside steps: threads end, memory is short, children are forked, handlers run; and
- * steps that are not declared. */
+/* What happens beside steps: threads end, memory is short, children are forked, handlers run. */
 #include "region/lock.h"
 #include "unit/plan_fixture.h"
 
@@ -13,7 +12,7 @@ static struct loop usual;
 static int each(void **state)
 {
     (void)state;
-    plan_begin(&(struct fl_plan_config){.on = true, .detect = true});
+    plan_begin(NULL);
     usual = (struct loop){.ask = loop_usual(N), .n = N};
     return 0;
 }
@@ -366,72 +365,6 @@ static void handlers_may_allocate_at_any_time(void **state)
     assert_sound();
 }
 
-static void run(unsigned steps)
-{
-    while (steps-- != 0) {
-        loop_step(&usual);
-    }
-}
-
-static void steps_are_found_where_none_is_declared(void **state)
-{
-    (void)state;
-    run(30);
-    assert_int_equal(loop_planned(&usual), N);
-    assert_int_equal(loop_same(&usual), N);
-    uint64_t misses = plan_stats().misses, hits = plan_stats().hits;
-    run(20);
-    assert_int_equal(plan_stats().misses, misses);
-    assert_int_equal(plan_stats().hits - hits, 20 * N);
-    assert_int_equal(plan_stats().layouts, 1);
-    usual.also = handle_in_the_lock; /* where a step begins, too */
-    run(10);
-    usual.also = NULL;
-    run(10);
-    assert_int_equal(loop_planned(&usual), N);
-    assert_sound();
-    thread_end();
-    assert_int_equal(arena_bytes(), 0);
-    assert_settled();
-}
-
-static void a_thread_that_declares_steps_is_not_watched(void **state)
-{
-    (void)state;
-    run(30);
-    assert_int_equal(loop_planned(&usual), N);
-    assert_int_equal(fl_plan_begin(NULL), 0);
-    assert_int_equal(arena_bytes(), 0);
-    assert_true(fl_plan_mine->who.declared);
-    assert_int_equal(fl_plan_end(NULL), 0);
-    assert_null(fl_plan_mine);
-    assert_int_equal(fl_plan_wants, 0);
-    run(30);
-    assert_int_equal(loop_planned(&usual), 0);
-    assert_settled();
-}
-
-/* Its last request is left out from now on: the next step's first tells that it is over. */
-static void a_found_step_may_lose_its_end(void **state)
-{
-    (void)state;
-    run(30);
-    assert_int_equal(loop_planned(&usual), N);
-    usual.n--;
-    struct ask ask[N];
-    memcpy(ask, usual.ask, sizeof ask);
-    for (unsigned i = 0; i < usual.n; i++) {
-        ask[i].lives = ask[i].lives < usual.n - i ? ask[i].lives : usual.n - i;
-    }
-    usual.ask = ask;
-    for (int i = 0; i < 40; i++) {
-        run(1);
-        (void)fl_plan_age(&region); /* it is in use */
-    }
-    assert_true(loop_planned(&usual) >= usual.n - FL_SIGNATURE);
-    assert_sound();
-}
-
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup(f, each)
@@ -448,9 +381,6 @@ int main(void)
         T(amid_a_step_memory_may_go),
         T(amid_a_planned_request_a_handler_has_no_plan),
         T(handlers_may_allocate_at_any_time),
-        T(steps_are_found_where_none_is_declared),
-        T(a_thread_that_declares_steps_is_not_watched),
-        T(a_found_step_may_lose_its_end),
     };
     return plan_run(tests, sizeof tests / sizeof tests[0]);
 }

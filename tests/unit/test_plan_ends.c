@@ -10,23 +10,10 @@ enum { N = 30 };
 
 static struct loop usual;
 
-static void begin(bool declared)
-{
-    plan_begin(&(struct fl_plan_config){.on = true, .detect = !declared});
-    usual = (struct loop){.ask = loop_usual(N), .n = N};
-}
-
-/* Undeclared steps of a thread that is watched. */
-static void run(unsigned steps)
-{
-    for (unsigned i = 0; i < steps; i++) {
-        loop_step(&usual);
-    }
-}
-
 static void learn(void)
 {
-    begin(true);
+    plan_begin(NULL);
+    usual = (struct loop){.ask = loop_usual(N), .n = N};
     loop_declared(&usual, NULL, 12);
     assert_int_equal(loop_planned(&usual), N);
     assert_int_equal(fl_plan_default->state, FL_SERVE);
@@ -51,13 +38,6 @@ static void unknown_steps(unsigned steps, unsigned one_in)
     }
 }
 
-static void ask_for_unknown(unsigned n)
-{
-    for (unsigned i = 0; i < n; i++) {
-        fl_free_ours(fl_malloc_large(MIB(3) + i * KIB(4)));
-    }
-}
-
 /* Its plan is forgotten, or not; nothing of it is held. */
 static void ended(const struct fl_step_context *c, enum fl_plan_state state, bool known)
 {
@@ -66,50 +46,6 @@ static void ended(const struct fl_step_context *c, enum fl_plan_state state, boo
     assert_int_equal(fl_context_knows_any(c), known);
     assert_int_equal(plan_stats().free_bytes, 0);
     assert_sound();
-}
-
-static void lost(void **state)
-{
-    (void)state;
-    begin(false);
-    run(30);
-    assert_int_equal(loop_planned(&usual), N);
-    loop_over(&usual);
-    ask_for_unknown(60);
-    assert_int_equal(fl_plan_mine->state, FL_SERVE); /* it is not lost yet */
-    ask_for_unknown(10);
-    ended(fl_plan_mine, FL_WATCH, true);
-    assert_int_equal(plan_stats().drops, 0);
-    run(4); /* and it is found again by its first requests */
-    assert_int_equal(loop_planned(&usual), N);
-}
-
-static void lost_time_and_again(void **state)
-{
-    (void)state;
-    begin(false);
-    run(30);
-    const struct fl_step_context *c = fl_plan_mine;
-    for (int i = 0; i < 2; i++) {
-        ask_for_unknown(70);
-        ended(c, FL_WATCH, true);
-        run(12);
-        assert_int_equal(loop_planned(&usual), N);
-    }
-    ask_for_unknown(70);
-    ended(c, FL_WATCH, false);
-}
-
-static void lost_after_long_service(void **state)
-{
-    (void)state;
-    begin(false);
-    run(30);
-    for (int i = 0; i < 4; i++) {
-        run(100);
-        ask_for_unknown(70);
-        ended(fl_plan_mine, FL_WATCH, true);
-    }
 }
 
 static void bad(void **state)
@@ -122,12 +58,12 @@ static void bad(void **state)
     unknown_steps(1, 3);
     ended(fl_plan_default, FL_REST, false);
     assert_int_equal(plan_stats().drops, 1);
-    uint64_t first = fl_plan_default->watch.rest;
+    uint64_t first = fl_plan_default->rest.steps;
     loop_declared(&usual, NULL, 40);
     assert_int_equal(loop_planned(&usual), N);
     unknown_steps(3, 3);
     ended(fl_plan_default, FL_REST, false);
-    assert_true(first != 0 && fl_plan_default->watch.rest == 2 * first);
+    assert_true(first != 0 && fl_plan_default->rest.steps == 2 * first);
 }
 
 static void mismatched(void **state)
@@ -192,9 +128,6 @@ static void forked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lost),
-        cmocka_unit_test(lost_time_and_again),
-        cmocka_unit_test(lost_after_long_service),
         cmocka_unit_test(bad),
         cmocka_unit_test(mismatched),
         cmocka_unit_test(without_memory),

@@ -1,26 +1,19 @@
-/* A thread that was watched has ended, and another one has its context: nothing of the first is the
+/* A thread with steps has ended, and another one has its context: nothing of the first is the
  * other's. */
 #include "unit/plan_fixture.h"
 
 #include <pthread.h>
 
-enum { N = 30, NOTICED = 33, LEFT = 64 };
+enum { N = 30, LEFT = 64 };
 
 static struct loop usual;
 
 static int each(void **state)
 {
     (void)state;
-    plan_begin(&(struct fl_plan_config){.on = true, .detect = true});
+    plan_begin(NULL);
     usual = (struct loop){.ask = loop_usual(N), .n = N};
     return 0;
-}
-
-static void ask(unsigned requests)
-{
-    for (unsigned i = 0; i < requests; i++) {
-        fl_free_ours(fl_malloc_large(KIB(64)));
-    }
 }
 
 static void *left[LEFT]; /* by a thread that has ended */
@@ -28,10 +21,13 @@ static void *left[LEFT]; /* by a thread that has ended */
 static void *leave_blocks(void *arg)
 {
     (void)arg;
-    for (int i = 0; i < LEFT; i++) {
-        left[i] = fl_malloc_large(MIB(4));
+    for (int step = 0; step < 2; step++) { /* amid the second the thread ends */
+        assert_int_equal(fl_plan_begin(NULL), 0);
+        for (int i = 0; i < LEFT && step == 1; i++) {
+            left[i] = fl_malloc_large(MIB(4));
+        }
+        assert_int_equal(step == 0 ? fl_plan_end(NULL) : 0, 0);
     }
-    assert_non_null(fl_plan_mine);
     thread_end();
     return NULL;
 }
@@ -55,14 +51,11 @@ static void leave(void)
 /* In the context that another thread had before. */
 static void *go_in_steps(void *frees)
 {
-    ask(NOTICED);
     if (frees != NULL) {
         free_left();
     }
-    for (unsigned i = 0; i < 40; i++) {
-        loop_step(&usual);
-    }
-    bool planned = fl_plan_mine == fl_plan.context[1] && loop_planned(&usual) == N;
+    loop_declared(&usual, NULL, 40);
+    bool planned = fl_plan_default == fl_plan.context[1] && loop_planned(&usual) == N;
     loop_over(&usual);
     thread_end();
     return planned ? &usual : NULL;
@@ -79,7 +72,6 @@ static void steps_after_others(void *frees)
     assert_sound();
 }
 
-/* What is live is reckoned by the thread's own requests: more than it ever asks for is freed. */
 static void what_an_ended_thread_left_is_freed_before_the_next_one(void **state)
 {
     (void)state;
@@ -109,9 +101,7 @@ static int look_and_advise(struct fl_range r, enum fl_sys_advice advice)
 static void figures_of_a_thread_that_ends_count_once(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 40; i++) {
-        loop_step(&usual);
-    }
+    loop_declared(&usual, NULL, 40);
     loop_over(&usual);
     struct fl_plan_stats before = plan_stats();
     assert_true(before.steps != 0 && before.hits != 0);

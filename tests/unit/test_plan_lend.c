@@ -166,73 +166,43 @@ static void hand_round_and_compute(unsigned i)
     ticks += pause_ticks;
 }
 
-static void *free_it(void *p)
+/* A loop is planned, then its pages are handed round for 20 steps. */
+static void run_handed_round(uint64_t pause)
 {
-    fl_free_ours(p);
-    return NULL;
-}
-
-/* A loop that is not declared is planned, then its pages are handed round for 20 steps. `shared`:
- * another thread frees a block of it meanwhile. */
-static void run_handed_round(bool shared, uint64_t pause)
-{
-    pthread_t t;
-
-    plan_begin(&(struct fl_plan_config){.on = true, .detect = true});
+    plan_begin(NULL);
     for (unsigned i = 0; i < N; i++) {
         asks[i] = (struct ask){MIB(4 + i % 5), i + 2 <= N ? 2 : 1};
     }
     l = (struct loop){.ask = asks, .n = N};
-    loop_step(&l);
-    if (shared) {
-        assert_int_equal(pthread_create(&t, NULL, free_it, fl_malloc_large(MIB(1))), 0);
-        assert_int_equal(pthread_join(t, NULL), 0);
-    }
-    for (unsigned i = 0; i < 20; i++) {
-        loop_step(&l);
-    }
+    loop_declared(&l, NULL, 20);
     assert_int_equal(loop_planned(&l), N);
     ticks = fl_sys.now_ns();
     pause_ticks = pause;
     fl_sys.now_ns = fl_sys.own_ns = ticking;
     l.also = hand_round_and_compute;
-    for (unsigned i = 0; i < 20; i++) {
-        loop_step(&l);
-    }
+    loop_declared(&l, NULL, 20);
     assert_true(lent != 0 || !moves());
-}
-
-static void is_still_planned(void)
-{
-    assert_int_equal(plan_stats().drops, 0);
-    assert_int_equal(loop_planned(&l), N);
-    assert_int_equal(loop_same(&l), N);
-    loop_over(&l);
 }
 
 /* It costs moves; addresses repeat, at the peak that there is without. */
 static void a_plan_whose_pages_are_handed_round_goes_on(void **state)
 {
     (void)state;
-    run_handed_round(false, 0);
-    is_still_planned();
+    run_handed_round(1000);
+    assert_int_equal(plan_stats().drops, 0);
+    assert_int_equal(loop_planned(&l), N);
+    assert_int_equal(loop_same(&l), N);
+    loop_over(&l);
 }
 
-static void so_does_one_of_threads_that_share_a_step_and_compute(void **state)
+/* Moving is all that the steps do: without a plan there is nothing to move. */
+static void one_of_steps_that_compute_nothing_rests(void **state)
 {
     (void)state;
-    run_handed_round(true, 1000);
-    is_still_planned();
-}
-
-/* Moving is all that they do: without a plan there is nothing to move. */
-static void one_of_threads_that_share_a_step_and_compute_nothing_rests(void **state)
-{
-    (void)state;
-    run_handed_round(true, 0);
+    run_handed_round(0);
     if (moves()) {
         assert_int_equal(plan_stats().drops, 1);
-        assert_int_equal(fl_plan_mine->state, FL_REST);
+        assert_int_equal(fl_plan_default->state, FL_REST);
         assert_int_equal(loop_planned(&l), 0);
     }
     loop_over(&l);
@@ -245,8 +215,7 @@ int main(void)
         cmocka_unit_test(what_is_not_planned_takes_what_is_idle),
         cmocka_unit_test(an_arena_takes_what_is_idle_in_another),
         cmocka_unit_test(a_plan_whose_pages_are_handed_round_goes_on),
-        cmocka_unit_test(so_does_one_of_threads_that_share_a_step_and_compute),
-        cmocka_unit_test(one_of_threads_that_share_a_step_and_compute_nothing_rests),
+        cmocka_unit_test(one_of_steps_that_compute_nothing_rests),
         cmocka_unit_test(what_was_lent_comes_again),
         cmocka_unit_test(what_is_held_is_not_lent),
         cmocka_unit_test(what_is_in_use_is_not_lent),

@@ -1,5 +1,5 @@
-/* Loops in the shape of training that are not declared, and how much of them a plan serves in the
- * end: gradients that are accumulated, sizes that vary or grow, training and evaluation in turn. */
+/* Loops in the shape of training, and how much of them a plan serves in the end: gradients that are
+ * accumulated, sizes that vary or grow, training and evaluation in turn. */
 #include "unit/plan_fixture.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static uint64_t random_state, requests;
 static int each(void **state)
 {
     (void)state;
-    plan_begin(&(struct fl_plan_config){.on = true, .detect = true});
+    plan_begin(NULL);
     memset(kept, 0, sizeof kept);
     memset(gradient, 0, sizeof gradient);
     memset(left_out, 0, sizeof left_out);
@@ -132,52 +132,54 @@ static uint64_t served(void)
     return percent;
 }
 
-static void accumulate(int count)
+static void begin(void)
 {
-    for (int s = 0; s < 80; s++) {
-        train(count, TOKENS);
+    assert_int_equal(fl_plan_begin(NULL), 0);
+}
+
+static void end(void)
+{
+    assert_int_equal(fl_plan_end(NULL), 0);
+}
+
+static void train_step(int micro_steps, size_t tokens)
+{
+    begin();
+    train(micro_steps, tokens);
+    end();
+}
+
+static void accumulation(void **state)
+{
+    (void)state;
+    for (int s = 0; s < 20; s++) {
+        train_step(8, TOKENS);
     }
     (void)served();
     for (int s = 0; s < 20; s++) {
-        train(count, TOKENS);
+        train_step(8, TOKENS);
     }
     assert_true(served() >= 98);
     assert_sound();
 }
 
-static void a_few_micro_steps_are_no_steps(void **state)
+static void accumulate_any_sizes(int steps)
 {
-    (void)state;
-    accumulate(4);
-}
-
-static void many_micro_steps_are_no_steps(void **state)
-{
-    (void)state;
-    accumulate(8);
-    accumulate(16);
-}
-
-static void very_many_micro_steps_are_no_steps(void **state)
-{
-    (void)state;
-    accumulate(24);
+    for (int s = 0; s < steps; s++) {
+        begin();
+        forward(any_of_six(), true);
+        backward(any_of_six());
+        train(3, any_of_six());
+        end();
+    }
 }
 
 static void accumulation_with_sizes_that_vary(void **state)
 {
     (void)state;
-    for (int s = 0; s < 60; s++) {
-        forward(any_of_six(), true);
-        backward(any_of_six());
-        train(3, any_of_six());
-    }
+    accumulate_any_sizes(60);
     (void)served();
-    for (int s = 0; s < 20; s++) {
-        forward(any_of_six(), true);
-        backward(any_of_six());
-        train(3, any_of_six());
-    }
+    accumulate_any_sizes(20);
     assert_true(served() >= 95);
 }
 
@@ -186,14 +188,14 @@ static void sizes_that_vary(void **state)
 {
     (void)state;
     for (int s = 0; s < 5; s++) {
-        train(1, TOKENS);
+        train_step(1, TOKENS);
     }
     for (int s = 0; s < 60; s++) {
-        train(1, any_of_six());
+        train_step(1, any_of_six());
     }
     (void)served();
     for (int s = 0; s < 20; s++) {
-        train(1, any_of_six());
+        train_step(1, any_of_six());
     }
     assert_true(served() >= 95);
 }
@@ -202,11 +204,11 @@ static void sizes_that_grow(void **state)
 {
     (void)state;
     for (size_t s = 0; s < 60; s++) {
-        train(1, 10 * TOKENS + s);
+        train_step(1, 10 * TOKENS + s);
     }
     (void)served();
     for (size_t s = 60; s < 120; s++) {
-        train(1, 10 * TOKENS + s);
+        train_step(1, 10 * TOKENS + s);
     }
     assert_true(served() >=
                 98); /* what is larger than its slot is served by the next layout alone */
@@ -221,7 +223,7 @@ static void a_leap_is_not_expected_again(void **state)
 
     (void)state;
     for (size_t s = 0; s < 120; s++) {
-        train(1, (10 * TOKENS + s) * (s < 60 ? 2 : s < 80 ? 3 : 4) / 2);
+        train_step(1, (10 * TOKENS + s) * (s < 60 ? 2 : s < 80 ? 3 : 4) / 2);
         assert_true(*expected <= *peak + *peak / 16 + 2 * MIB(2));
         any_was = any_was || *expected > *peak;
     }
@@ -238,7 +240,7 @@ static void layers_left_out_at_random_are_not_planned(void **state)
         for (int l = 0; l < LAYERS; l++) {
             left_out[l] = any(5) == 0;
         }
-        train(1, TOKENS);
+        train_step(1, TOKENS);
     }
     assert_int_equal(plan_stats().layouts, 0);
     assert_true(plan_stats().recorded < 30); /* and it is not recorded for ever */
@@ -252,11 +254,13 @@ static void training_and_evaluation_in_turn(void **state)
         if (s == 60) {
             (void)served();
         }
+        begin();
         if (s % 30 < 20) {
             train(1, TOKENS);
         } else {
             forward(TOKENS, false);
         }
+        end();
     }
     assert_true(served() >= 95);
     assert_int_equal(plan_stats().drops, 0);
@@ -264,19 +268,19 @@ static void training_and_evaluation_in_turn(void **state)
 
 /* All forms but the first leave out a layer in a micro-step, each another one: 6 % of the requests.
  * The first one's plan serves all of them. */
-static void in_turn(int forms, bool declared)
+static void in_turn(int forms)
 {
     for (int s = 0; s < 120; s++) {
         if (s == 60) {
             (void)served();
         }
-        assert_true(!declared || fl_plan_begin(NULL) == 0);
+        begin();
         forward(TOKENS, true);
         backward(TOKENS);
         left_out[s % forms] = s % forms != 0;
         train(1, TOKENS);
         left_out[s % forms] = false;
-        assert_true(!declared || fl_plan_end(NULL) == 0);
+        end();
     }
     assert_true(served() >= 95);
     assert_int_equal(plan_stats().drops, 0);
@@ -286,30 +290,22 @@ static void in_turn(int forms, bool declared)
 static void two_forms_in_turn(void **state)
 {
     (void)state;
-    in_turn(2, false);
+    in_turn(2);
 }
 
 static void three_forms_in_turn(void **state)
 {
     (void)state;
-    in_turn(3, false);
-}
-
-static void two_declared_forms_in_turn(void **state)
-{
-    (void)state;
-    in_turn(2, true);
+    in_turn(3);
 }
 
 /* No form has what the other asks for: a plan of one would know nothing of the other. */
-static void declared_forms_that_share_little_are_not_planned(void **state)
+static void forms_that_share_little_are_not_planned(void **state)
 {
     (void)state;
     for (int s = 0; s < 120; s++) {
         bool longer = s % 2 == 0;
-        assert_int_equal(fl_plan_begin(NULL), 0);
-        train(longer ? 3 : 1, longer ? TOKENS / 2 + 1 : TOKENS);
-        assert_int_equal(fl_plan_end(NULL), 0);
+        train_step(longer ? 3 : 1, longer ? TOKENS / 2 + 1 : TOKENS);
     }
     assert_int_equal(plan_stats().layouts, 0);
     assert_sound();
@@ -319,9 +315,7 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup(f, each)
     const struct CMUnitTest tests[] = {
-        T(a_few_micro_steps_are_no_steps),
-        T(many_micro_steps_are_no_steps),
-        T(very_many_micro_steps_are_no_steps),
+        T(accumulation),
         T(accumulation_with_sizes_that_vary),
         T(sizes_that_vary),
         T(sizes_that_grow),
@@ -330,8 +324,7 @@ int main(void)
         T(training_and_evaluation_in_turn),
         T(two_forms_in_turn),
         T(three_forms_in_turn),
-        T(two_declared_forms_in_turn),
-        T(declared_forms_that_share_little_are_not_planned),
+        T(forms_that_share_little_are_not_planned),
     };
 
     return plan_run(tests, sizeof tests / sizeof tests[0]);

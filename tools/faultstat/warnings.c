@@ -120,7 +120,7 @@ static void warn_of_steps(struct fl_analysis *a, const struct fl_comparison *c)
     }
     if (planned > 0) {
         warn(a,
-             "steps: faultless found %llu steps in a run by itself; figures of a step tell more "
+             "steps: the program declared %llu and more to faultless; figures of a step tell more "
              "than those of the run: mark them, or --step-regex",
              (unsigned long long)planned);
     }

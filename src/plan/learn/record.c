@@ -125,78 +125,26 @@ static void add_life(struct fl_step_context *c, struct fl_extent *e, size_t alig
     __atomic_store_n(&rec->n, rec->n + 1, __ATOMIC_RELAXED);
 }
 
-static uint64_t live_of(const struct fl_step_context *c)
-{
-    uint64_t gone = atomic_load_explicit(&c->learn.freed_by_others, memory_order_relaxed);
-
-    return c->learn.live > gone ? c->learn.live - gone : 0;
-}
-
+/* A step that we know may have begun. */
 static void look_for_known(struct fl_step_context *c, size_t len)
 {
-    struct fl_layout *l = NULL;
-
     c->serve.recent[c->serve.step.requests++ % FL_SIGNATURE] = len;
-    if (!c->who.declared || c->serve.step.requests == FL_SIGNATURE) {
-        l = fl_replay_recognise(c);
+    if (c->serve.step.requests == FL_SIGNATURE) {
+        struct fl_layout *l = fl_replay_recognise(c);
         l = l != NULL ? l : fl_keep_find(c);
-    }
-    if (l != NULL) {
-        fl_context_resume(c, l);
-    }
-    if (!c->who.declared) {
-        fl_context_rested(c);
+        if (l != NULL) {
+            fl_context_resume(c, l);
+        }
     }
 }
 
-/* Threads that work on one step free each other's blocks. One whose requests alone tell of no step
- * takes its leader's for its own. */
-static void note_leader(struct fl_step_context *owner)
-{
-    struct fl_step_context *c = fl_plan_mine;
-
-    if (c != NULL && c != owner && fl_context_is_watched(c) && c->lead.leader != owner &&
-        !owner->who.declared) {
-        c->lead.leader = owner;
-        c->lead.followed = atomic_load_explicit(&owner->lead.ended, memory_order_relaxed);
-    }
-}
-
-static bool leader_ended_step(struct fl_step_context *c)
-{
-    struct fl_step_context *leader = c->lead.leader;
-
-    if (FL_LIKELY(leader == NULL) || c->lead.alone || fl_detect_period(c->watch.detect) != 0) {
-        return false;
-    }
-    uint32_t ended = atomic_load_explicit(&leader->lead.ended, memory_order_relaxed);
-    bool more = ended != c->lead.followed;
-    c->lead.followed = ended;
-    return more;
-}
-
-/* Is the request that was just served the first of a step? */
-static bool step_begins(struct fl_step_context *c, size_t len, enum fl_request_kind kind)
-{
-    bool own = fl_detect_alloc(c->watch.detect, len, kind, live_of(c)) == FL_DETECT_STEP;
-
-    c->lead.led = !own && leader_ended_step(c);
-    return own || c->lead.led;
-}
-
-void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
+void fl_plan_saw(struct fl_extent *e, size_t align)
 {
     struct fl_step_context *c = fl_plan_mine;
 
     if (c == NULL || fl_region_busy() ||
         atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         return;
-    }
-    if (fl_context_is_watched(c) && step_begins(c, e->len, kind)) {
-        fl_context_boundary(c);
-        fl_replay_skip(c, e->len); /* this one has been served */
-    } else if (fl_context_is_watched(c)) {
-        fl_watch_count(c);
     }
     if (c->serve.layout == NULL) {
         look_for_known(c, e->len);
@@ -208,7 +156,6 @@ void fl_plan_saw(struct fl_extent *e, enum fl_request_kind kind, size_t align)
     __atomic_store_n(&c->learn.requests, c->learn.requests + 1, __ATOMIC_RELAXED);
     e->life = c->learn.requests;
     e->watcher = c->who.id;
-    c->learn.live += e->len;
     atomic_store_explicit(&c->inside, false, memory_order_relaxed);
 }
 
@@ -253,38 +200,27 @@ bool fl_record_mark(struct fl_step_context *c, uint32_t request, uint32_t zone)
     return life != NULL;
 }
 
-void fl_plan_saw_resize(const struct fl_extent *e, size_t had)
+void fl_plan_saw_resize(const struct fl_extent *e)
 {
-    struct fl_step_context *c = fl_plan.context[e->watcher];
-    struct fl_life *life = find_life(c, e->life);
+    struct fl_life *life = find_life(fl_plan.context[e->watcher], e->life);
 
-    if (c == fl_plan_mine && is_current(c, e->life)) {
-        c->learn.live += e->len - had;
-    }
     if (life != NULL && e->len > life->size) {
         __atomic_store_n(&life->size, e->len, __ATOMIC_RELAXED);
     }
 }
 
-void fl_plan_saw_free(uint32_t watcher, uint32_t life, size_t len)
+void fl_plan_saw_free(uint32_t watcher, uint32_t life)
 {
     struct fl_step_context *c = fl_plan.context[watcher];
 
     if (!is_current(c, life)) {
         return;
     }
-    note_leader(c);
     if (fl_plan_mine == NULL || c != fl_plan_mine || fl_region_busy() ||
         atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
-        atomic_fetch_add_explicit(&c->learn.freed_by_others, len, memory_order_relaxed);
         end_life(c, life, __atomic_load_n(&c->learn.clock, __ATOMIC_RELAXED) + 1);
         return;
     }
-    if (fl_context_is_watched(c) && fl_detect_free(c->watch.detect, len, c->learn.requests - life,
-                                                   live_of(c)) == FL_DETECT_STEP) {
-        fl_context_boundary(c);
-    }
-    c->learn.live -= len;
     end_life(c, life, tick(c));
     atomic_store_explicit(&c->inside, false, memory_order_relaxed);
 }

@@ -28,8 +28,6 @@ struct fl_layout {
     struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
     bool wish;            /* some slot has grown */
     struct fl_past past;
-    uint32_t period; /* requests and frees of a step; 0: it was read from a file */
-    uint8_t failed;  /* times that it was taken up and did not serve for long */
     bool exact;      /* for steps like one that was repeated to the byte */
     uint32_t serial; /* no other has it */
     struct fl_plan_zone zone[FL_PLAN_ZONES + 1];

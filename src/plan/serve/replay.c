@@ -5,7 +5,7 @@
 #include "plan/context.h"
 #include "plan/store/store.h"
 
-enum { AHEAD = 8, LOST_AFTER = 64 };
+enum { AHEAD = 8 };
 
 static bool fits(const struct fl_plan_entry *s, size_t len)
 {
@@ -20,7 +20,6 @@ static void note_request(struct fl_step_context *c, size_t len)
 
 static void note_hits(struct fl_step_context *c, uint64_t hits, uint64_t bytes)
 {
-    c->serve.misses_in_a_row = 0;
     fl_stats_add(&c->stats.hits, hits);
     fl_stats_add(&c->stats.hit_bytes, bytes);
 }
@@ -76,36 +75,32 @@ struct fl_layout *fl_replay_recognise(const struct fl_step_context *c)
     return recognise(c, NULL);
 }
 
-void fl_replay_exempt(struct fl_step_context *c)
+/* What a layout was recognised by is not held against the step. */
+static void exempt(struct fl_step_context *c)
 {
     for (unsigned k = 0; k < FL_SIGNATURE; k++) {
         c->serve.step.exempt += c->serve.recent[k];
     }
 }
 
-/* Another step that we know may have begun; or this one again. Where steps are declared, only at
- * their beginning. */
+/* The step that has just begun may be another one that we know; or this one again. */
 static bool switch_layout(struct fl_step_context *c)
 {
     const struct fl_layout *now = c->serve.layout;
     bool just_begun = c->serve.cursor.next - now->entry <= FL_SIGNATURE;
 
-    if (c->who.declared && c->serve.step.requests > AHEAD) {
+    if (c->serve.step.requests > AHEAD) {
         return false;
     }
     struct fl_layout *l = recognise(c, just_begun ? now : NULL);
     if (l == NULL && (l = fl_keep_find(c)) == NULL) {
         return false;
     }
-    if (!c->who.declared) { /* it was not said, but a step has begun */
-        fl_context_restart(c);
-        return true;
-    }
     if (!fl_arena_raise(c->serve.arena,
                         l->height)) { /* the next step begins with one that holds it */
         return false;
     }
-    fl_replay_exempt(c);
+    exempt(c);
     c->serve.layout = l;
     fl_replay_resume(c);
     return true;
@@ -175,7 +170,6 @@ static void count_miss(struct fl_step_context *c, size_t len, bool excused)
     fl_stats_bump(&c->stats.misses);
     if (!excused) {
         c->serve.step.mismatched++;
-        c->serve.misses_in_a_row++;
         c->serve.step.missed += len;
         fl_stats_add(&c->stats.missed_bytes, len);
     }
@@ -240,19 +234,11 @@ struct fl_extent *fl_plan_take(size_t len, size_t align)
     fl_plan_cursor = &fl_plan_no_cursor;
     atomic_signal_fence(memory_order_seq_cst);
     fl_replay_count(c);
-    if (FL_UNLIKELY(c->serve.cursor.next == c->serve.end &&
-                    !c->who.declared)) { /* so this is the next one's first */
-        fl_context_boundary(c);
-    }
     if (FL_UNLIKELY(align > FL_GRANULE)) { /* too much is asked of its address: not planned */
         note_request(c, len);
         fl_replay_skip(c, len);
     } else if (FL_LIKELY(c->serve.layout != NULL)) {
         e = serve(c, len);
-    }
-    if (FL_UNLIKELY(c->serve.misses_in_a_row > LOST_AFTER && !c->who.declared) &&
-        c->state == FL_SERVE) {
-        fl_context_end_plan(c, FL_END_LOST);
     }
     atomic_signal_fence(memory_order_seq_cst);
     if (FL_LIKELY(fl_plan_wants == FL_PLAN_REPLAY)) {

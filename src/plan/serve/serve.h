@@ -23,16 +23,14 @@ struct fl_serve {
     struct fl_arena *arena;              /* NULL: none */
     struct fl_layout *layout;            /* the one that is served now; NULL: none */
     struct fl_layout *known[FL_LAYOUTS];
-    struct fl_layout *last; /* declared: of the step before */
+    struct fl_layout *last; /* of the step before */
     struct fl_step_figures step;
     uint64_t recent[FL_SIGNATURE]; /* sizes of the last requests */
-    unsigned misses_in_a_row;
     unsigned served;           /* steps in a row, since a plan was taken up */
     unsigned mismatched_steps; /* in a row that nearly nothing of was known */
     uint8_t bad;               /* a bit for each of the last eight steps that missed too much */
     uint8_t churned;           /* likewise, that spent too long on moving pages */
     uint64_t judged_ns;        /* when that was judged last */
-    uint64_t others;           /* learn.freed_by_others when the plan before ended */
     bool ready; /* its arena has what all known layouts need; false: that is to be looked at */
 };
 
@@ -47,9 +45,8 @@ struct fl_away {
 /* Why a plan is served no more. */
 enum fl_end {
     FL_END_NOT,        /* it is */
-    FL_END_LOST,       /* too many requests in a row were unknown */
     FL_END_BAD,        /* its steps miss too much */
-    FL_END_CHURNED,    /* threads share its steps, and these take too long to bring pages in */
+    FL_END_CHURNED,    /* they take too long to bring pages in */
     FL_END_MISMATCHED, /* nearly nothing of its steps is known: it may be right for others */
     FL_END_NO_MEMORY,
     FL_END_FORKED, /* its memory is not in the child */
@@ -71,8 +68,6 @@ enum fl_end fl_replay_end(struct fl_step_context *c);
 void fl_replay_skip(struct fl_step_context *c, size_t len);
 /* The layout's first requests have been served already: those that it was recognised by. */
 void fl_replay_resume(struct fl_step_context *c);
-/* What a layout was recognised by is not held against the step. Its bytes. */
-void fl_replay_exempt(struct fl_step_context *c);
 /* The thread has moved to another node for good: another arena would do better. */
 bool fl_replay_is_away(struct fl_step_context *c);
 /* No layout is served any more; idle pages of the arena are the region's. */

@@ -88,21 +88,18 @@ static void note_step(struct fl_step_context *c)
     l->wish = l->wish || (p->headroom && p->seen != 0 && p->steps == LONG * p->seen);
 }
 
-/* Threads that free each other's blocks take turns at one step, and so do their arenas: pages move
- * to and fro, where one heap would have them in place. Where the step computes little beside, the
- * plan is worth less than none. Threads that work side by side take memory from each other without
- * plans, too. */
+/* Where threads take turns, their arenas do, too: pages move to and fro, where one heap would have
+ * them in place. Where the step computes little beside, the plan is worth less than none. */
 static bool churns(struct fl_step_context *c)
 {
     enum { SHARE = 128 }; /* of a step's time */
     struct fl_serve *s = &c->serve;
     uint64_t moving = s->arena->moving_ns, now = moving != 0 ? fl_sys.now_ns() : 0;
-    uint64_t others = atomic_load_explicit(&c->learn.freed_by_others, memory_order_relaxed);
 
     s->churned = (uint8_t)(s->churned << 1 | (moving > (now - s->judged_ns) / SHARE));
     s->arena->moving_ns = 0;
     s->judged_ns = moving != 0 ? now : s->judged_ns;
-    return s->churned == UINT8_MAX && others != s->others && !c->who.declared;
+    return s->churned == UINT8_MAX;
 }
 
 enum fl_end fl_replay_end(struct fl_step_context *c)
@@ -172,7 +169,6 @@ void fl_replay_off(struct fl_step_context *c)
     c->serve.layout = NULL;
     fl_replay_go_nowhere(c);
     c->serve.bad = c->serve.churned = 0;
-    c->serve.others = atomic_load_explicit(&c->learn.freed_by_others, memory_order_relaxed);
     c->serve.served = 0;
-    c->serve.mismatched_steps = c->serve.misses_in_a_row = 0;
+    c->serve.mismatched_steps = 0;
 }

@@ -55,7 +55,7 @@ const char *fl_top_plan(const struct fl_top_process *p)
     static const struct {
         unsigned state;
         const char *name;
-    } order[FL_LIVE_STATES] = {{3, "serve"}, {2, "pack"}, {1, "learn"}, {4, "rest"}, {0, "watch"}};
+    } order[FL_LIVE_STATES] = {{2, "serve"}, {1, "pack"}, {0, "learn"}, {3, "rest"}};
     for (size_t i = 0; i < FL_LIVE_STATES; i++) {
         unsigned figure = FL_LIVE_STATE + order[i].state;
         if (p->live.known[figure] && p->live.value[figure] != 0) {

@@ -15,7 +15,7 @@ double fl_top_huge_pct(const struct fl_top_process *p);
 /* How pages move: "uffd", "mremap", "none"; "?": that is not known yet; "off": the process is not
  * served; "-": not known. */
 const char *fl_top_method(const struct fl_top_process *p);
-/* What the context that is farthest does: "serve", "pack", "learn", "rest", "watch"; "-": there is
+/* What the context that is farthest does: "serve", "pack", "learn", "rest"; "-": there is
  * none. */
 const char *fl_top_plan(const struct fl_top_process *p);
 /* Why there are no counters, in words; of one with an error. */

@@ -42,7 +42,7 @@ static void set_bytes(json_t *object, const char *key, uint64_t value)
 
 static json_t *contexts_json(const struct fl_top_process *p)
 {
-    static const char *const state[FL_LIVE_STATES] = {"watch", "learn", "pack", "serve", "rest"};
+    static const char *const state[FL_LIVE_STATES] = {"learn", "pack", "serve", "rest"};
     json_t *object = json_object();
     for (int i = 0; i < FL_LIVE_STATES; i++) {
         enum fl_live_figure figure = (enum fl_live_figure)(FL_LIVE_STATE + i);
