@@ -52,10 +52,6 @@ void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c)
     (void)atomic_compare_exchange_strong(&fl_plan.ncontexts, &none, 1);
     fl_plan.region = r;
     fl_plan.config = *c;
-    if (c->on && c->file != NULL) {
-        fl_plan_claim_memory();
-        fl_keep_load(c->file);
-    }
 }
 
 bool fl_context_knows_any(const struct fl_step_context *c)

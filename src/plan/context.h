@@ -4,7 +4,6 @@
 #define FL_PLAN_CONTEXT_H
 
 #include "plan/job.h"
-#include "plan/store/store.h"
 
 /* What a context does. It changes in go() alone: context.c. */
 enum fl_plan_state {

@@ -119,7 +119,6 @@ struct fl_step_context *fl_context_make(void)
     if (c == NULL) {
         return NULL;
     }
-    fl_keep_adopt(c);
     fl_context_learn(c);
     c->who.open = true;
     return c;

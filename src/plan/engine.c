@@ -2,7 +2,6 @@
  * step and looks at the end of each later one; meanwhile it does not touch its records. Where there
  * is no worker it waits for the first layout. */
 #include "plan/context.h"
-#include "plan/store/store.h"
 
 #include <errno.h>
 #include <string.h>
@@ -279,7 +278,6 @@ static void know(struct fl_step_context *c, struct fl_layout *l)
     unsigned i = place_of(c, l);
     struct fl_layout *old = c->serve.known[i];
 
-    fl_keep_note(l); /* as it was packed: a file has no wishes */
     if (old != NULL && old == c->job.grown) {
         carry_growth(old, l);
     }
@@ -292,7 +290,6 @@ static void know(struct fl_step_context *c, struct fl_layout *l)
         c->serve.last = c->serve.last == old ? l : c->serve.last;
         fl_layout_free(old);
     }
-    fl_plan_call_worker(); /* to have it written */
 }
 
 /* There is no job any more; `failed`: what a layout was to be made anew for is to be done yet. */
@@ -396,6 +393,5 @@ uint64_t fl_plan_work(struct fl_region *r)
     for (uint32_t i = 0; i < atomic_load_explicit(&fl_plan.ncontexts, memory_order_acquire); i++) {
         work_on(fl_plan.context[i]);
     }
-    fl_keep_save(false);
     return UINT64_MAX;
 }

@@ -116,7 +116,6 @@ void fl_merge_buffers(const struct fl_slot *slot, size_t n, struct fl_merge_unit
 struct fl_step_context;
 
 struct fl_plan_config {
-    const char *file;  /* where plans are kept; NULL: nowhere */
     const char *trace; /* folder that recorded steps are written to; NULL: they are not */
     /* Recorded are the steps after `start` of a loop. They are planned when more than `stable` in a
      * row repeated the one before; or, as they vary, when more than `max` were recorded without
@@ -144,8 +143,6 @@ extern _Atomic bool fl_plan_calls;
 
 /* Before any other function here.  Context: boot only. */
 void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c);
-/* Writes new plans to their file. By the worker, which cannot speak, and at exit. */
-void fl_keep_save(bool speak);
 
 /* A request of the step, in its order. Constant. */
 struct fl_plan_entry {
@@ -334,9 +331,6 @@ struct fl_plan_stats {
 void fl_plan_stats_read(struct fl_plan_stats *out);
 /* Where these lie, for readers outside the process.  Context: boot. */
 void fl_plan_live(struct fl_live_page *p);
-/* At exit: why the file of FAULTLESS_PLAN has no plan of this process; NULL: it has, or may have
- * none. */
-const char *fl_keep_why_nothing(const struct fl_plan_stats *s);
 /* The addresses of the planner's own memory, and how much of them is mapped. */
 struct fl_range fl_plan_memory(size_t *out_mapped);
 

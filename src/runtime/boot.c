@@ -108,16 +108,13 @@ static void note_kept(void)
 /* FAULTLESS_STATS is expanded when it is written to: a child of fork has another pid. */
 static void expand_names(char *const env[])
 {
-    static const enum fl_option_id id[] = {FL_OPTION_plan, FL_OPTION_trace};
     struct fl_options *o = &fl_runtime.options;
 
     if (!fl_options_want_names(o)) {
         return; /* no more calls than a filter may allow */
     }
     fl_names_read(&o->names, env);
-    for (size_t i = 0; i < sizeof id / sizeof id[0]; i++) {
-        fl_options_expand(o, id[i], fl_call_pid());
-    }
+    fl_options_expand(o, FL_OPTION_trace, fl_call_pid());
 }
 
 /* A block is whole base pages: unless the user says otherwise it has so many that the last one,

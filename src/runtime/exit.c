@@ -307,52 +307,6 @@ void fl_report_start(char *const env[])
     }
 }
 
-/* Fewer large requests make no loop that is worth a plan. */
-enum { WORTH_A_PLAN = 64 };
-
-/* Plans are off; NULL: they are on. */
-static const char *why_no_plans(void)
-{
-    const uint64_t *value = fl_runtime.options.value;
-
-    if (!fl_runtime.active || fl_sys_is_confined()) {
-        return "the process is not served";
-    }
-    if (value[FL_OPTION_steps] == FL_STEPS_OFF) {
-        return "FAULTLESS_STEPS is off";
-    }
-    if ((value[FL_OPTION_disable] & FL_DISABLE_PLAN) != 0) {
-        return "FAULTLESS_DISABLE has plan";
-    }
-    return fl_harden.on ? "a hardened process has no plans" : NULL;
-}
-
-static void explain_plan(void)
-{
-    const char *path = fl_runtime.options.text[FL_OPTION_plan];
-    struct fl_stats_values values;
-    struct fl_plan_stats plan;
-    char line[480];
-    struct fl_text t = fl_text_on(line, sizeof line);
-
-    if (path == NULL || fl_runtime.options.value[FL_OPTION_log] < FL_LOG_WARN) {
-        return;
-    }
-    fl_read_stats(&values);
-    fl_plan_stats_read(&plan);
-    const char *why = why_no_plans();
-    why = why != NULL ? why : fl_keep_why_nothing(&plan);
-    if (why != NULL && values.requests >= WORTH_A_PLAN) {
-        fl_stats_format_prefix(fl_call_pid(), NULL, &t);
-        fl_text_str(&t, "FAULTLESS_PLAN=");
-        fl_text_str(&t, path);
-        fl_text_str(&t, " is not written: ");
-        fl_text_str(&t, why);
-        fl_text_str(&t, "\n");
-        fl_say_last(line, t.len);
-    }
-}
-
 __attribute__((destructor)) static void at_exit(void)
 {
     enum where where = where_to();
@@ -361,8 +315,6 @@ __attribute__((destructor)) static void at_exit(void)
         if (fl_region_busy()) {
             return;
         }
-        fl_keep_save(true);
-        explain_plan();
         write_timeline();
         if (where != NOWHERE) {
             fl_region_prove(&fl_runtime.region);

@@ -177,7 +177,6 @@ static void start_plan(void)
                          : fl_runtime.options.value[FL_OPTION_steps];
     struct fl_plan_config config = {
         .trace = fl_runtime.options.text[FL_OPTION_trace],
-        .file = fl_runtime.options.text[FL_OPTION_plan],
         .on = fl_runtime.active && steps != FL_STEPS_OFF,
         .background = (disable & FL_DISABLE_WORKER) == 0,
         .tick_ns = plan_tick_ns(),

@@ -36,8 +36,6 @@ CHECKED(filled, (struct fl_range r, size_t step, unsigned most, struct fl_filled
 CHECKED(present, (struct fl_range r, size_t *out), (r, out))
 CHECKED(name, (struct fl_range r, const char *name), (r, name))
 CHECKED(read_file, (const char *path, char *buf, size_t size), (path, buf, size))
-CHECKED(read_own_file, (const char *path, char *buf, size_t size), (path, buf, size))
-CHECKED(folder, (char *buf, size_t size), (buf, size))
 CHECKED(append_file, (const char *path, const char *text, size_t len), (path, text, len))
 CHECKED(replace_file, (const char *path, const void *data, size_t len), (path, data, len))
 
@@ -67,8 +65,6 @@ void fl_sys_check_calls(void)
     fl_sys.present = checked_present;
     fl_sys.name = checked_name;
     fl_sys.read_file = checked_read_file;
-    fl_sys.read_own_file = checked_read_own_file;
-    fl_sys.folder = checked_folder;
     fl_sys.append_file = checked_append_file;
     fl_sys.replace_file = checked_replace_file;
 }

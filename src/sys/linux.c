@@ -134,15 +134,6 @@ static int linux_advise(struct fl_range r, enum fl_sys_advice advice)
     return OWN(madvise, at(r.base), r.len, how[advice]) == 0 ? 0 : -errno;
 }
 
-/* What glibc's sbrk(3) goes by; NULL before its first call. */
-/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
-extern void *__curbrk;
-
-static uintptr_t linux_program_break(void)
-{
-    return (uintptr_t)__curbrk;
-}
-
 static int linux_populate(struct fl_range r)
 {
     if (fl_sys_is_confined()) {
@@ -240,52 +231,19 @@ static int read_all(long fd, char *buf, size_t size)
     return rc;
 }
 
-/* `check`: 0, or why the open file is not to be read. */
-static int read_file(const char *path, char *buf, size_t size, int flags, int (*check)(int fd))
+static int linux_read_file(const char *path, char *buf, size_t size)
 {
     buf[0] = '\0';
     if (fl_sys_is_confined()) {
         return -EPERM;
     }
-    long fd = fl_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
+    long fd = fl_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         return (int)fd;
     }
-    int rc = check != NULL ? check((int)fd) : 0;
-    rc = rc == 0 ? read_all(fd, buf, size) : rc;
+    int rc = read_all(fd, buf, size);
     (void)fl_call(SYS_close, fd);
     return rc;
-}
-
-static int linux_read_file(const char *path, char *buf, size_t size)
-{
-    return read_file(path, buf, size, 0, NULL);
-}
-
-static int linux_folder(char *buf, size_t size)
-{
-    long n = fl_sys_is_confined() ? -EPERM : fl_call(SYS_getcwd, buf, size);
-
-    return n < 0 ? (int)n : buf[0] == '/' ? 0 : -ENOENT;
-}
-
-static int check_own(int fd)
-{
-    struct stat s = {0};
-    int rc = (int)fl_call(SYS_fstat, fd, &s);
-    if (rc != 0) {
-        return rc;
-    }
-    if (!S_ISREG(s.st_mode)) {
-        return -EINVAL;
-    }
-    bool own = s.st_uid == (uid_t)fl_call(SYS_geteuid) || s.st_uid == 0;
-    return own && (s.st_mode & (S_IWGRP | S_IWOTH)) == 0 ? 0 : -EACCES;
-}
-
-static int linux_read_own_file(const char *path, char *buf, size_t size)
-{
-    return read_file(path, buf, size, O_NOFOLLOW, check_own);
 }
 
 static uint64_t linux_limit(int resource)
@@ -372,8 +330,7 @@ static int linux_append_file(const char *path, const char *text, size_t len)
         .reserve = linux_reserve, .map_at = linux_map_at, .map_hugetlb = linux_map_hugetlb,        \
         .unmap = linux_unmap, .commit = linux_commit, .decommit = linux_decommit,                  \
         .advise = linux_advise, .populate = linux_populate,                                        \
-        .populate_shared = fl_linux_populate_shared, .program_break = linux_program_break,         \
-        .remap = linux_remap, .lazy_free = linux_lazy_free, .move_begin = fl_linux_move_begin,     \
+        .populate_shared = fl_linux_populate_shared, .remap = linux_remap, .lazy_free = linux_lazy_free, .move_begin = fl_linux_move_begin,     \
         .move_pages = fl_linux_move_pages, .move_end = fl_linux_move_end,                          \
         .touch_open = fl_linux_touch_open, .touch_arm = fl_linux_touch_arm,                        \
         .touch_read = fl_linux_touch_read, .touch_wake = fl_linux_touch_wake,                      \
@@ -381,7 +338,7 @@ static int linux_append_file(const char *path, const char *text, size_t len)
         .huge = fl_linux_huge, .filled = fl_linux_filled, .resident = linux_resident,              \
         .present = fl_linux_present, .name = linux_name, .now_ns = linux_now_ns,                   \
         .own_ns = linux_own_ns, .read_file = linux_read_file,                                      \
-        .read_own_file = linux_read_own_file, .folder = linux_folder, .limit = linux_limit,        \
+        .limit = linux_limit,        \
         .memory_total = linux_memory_total, .entropy = linux_entropy, .wait = linux_wait,          \
         .wake = linux_wake, .write = fl_linux_write, .append_file = linux_append_file,             \
         .replace_file = fl_linux_replace_file, .protect = linux_protect                            \

@@ -75,9 +75,6 @@ struct fl_sys {
     /* The same by the caller and up to `helpers` others side by side: see fl_crew_populate. Not
      * early, no lock held. */
     int (*populate_shared)(struct fl_range r, unsigned helpers);
-    /* Where the C library's heap ends, by what sbrk(3) knows: no system call but the first time. 0:
-     * not to be had. Any thread, signals: safe. */
-    uintptr_t (*program_break)(void);
     /* Moves pages and map of `from` to where something of ours is mapped, which goes. mremap(2). In
      * a confined process only for a block that glibc's realloc would move so: see
      * fl_move_by_map. */
@@ -132,11 +129,6 @@ struct fl_sys {
     uint64_t (*own_ns)(void);
     /* Whole small file into buf, NUL-terminated, cut at size - 1. */
     int (*read_file)(const char *path, char *buf, size_t size);
-    /* The same, of a file that others cannot have written: -ELOOP, it is a link; -EINVAL, no
-     * regular file; -EACCES, it is neither this user's nor root's, or its group or others may write
-     * to it. */
-    int (*read_own_file)(const char *path, char *buf, size_t size);
-    int (*folder)(char *buf, size_t size); /* the one that the process is in; getcwd(2) */
     /* Soft limit; UINT64_MAX when there is none. `resource`: RLIMIT_AS, RLIMIT_DATA. */
     uint64_t (*limit)(int resource);
     /* Bytes of RAM; 0 when unknown. `swap`: NULL, or gets those of swap. sysinfo(2) */

@@ -248,28 +248,6 @@ static void stats_append_a_line_a_process(void **state)
         r->err, "faultless: FAULTLESS_STATS=/no/such/folder/file cannot be written, error 2\n");
 }
 
-static void a_plan_that_is_not_written_has_its_reason(void **state)
-{
-    static const char plan[] = "FAULTLESS_PLAN=/tmp/fl-no-such-folder/plan";
-    static const struct {
-        const char *steps, *entry, *why; /* why: NULL: nothing is said */
-    } table[] = {
-        {"2", "FAULTLESS_LOG=warn", "the steps seen were too few, or too different, to be planned"},
-        {"2", "FAULTLESS_DISABLE=plan", "FAULTLESS_DISABLE has plan"},
-        {"2", "FAULTLESS_LOG=none", NULL},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        const struct fl_run *r = fl_preload_run(
-            FL_ARGV("victim_steps", "fixed", table[i].steps, i == 1 ? "-" : "declare"),
-            FL_ENV(plan, table[i].entry));
-        assert_int_equal(r->exit_status, 0);
-        assert_int_equal(fl_run_lines(r->err), table[i].why != NULL);
-        assert_true(table[i].why == NULL || strstr(r->err, table[i].why) != NULL);
-    }
-    assert_string_equal(with(plan, NULL)->err, ""); /* nothing that is worth a plan */
-}
-
 /* A child that does nothing does not write over it. */
 static void a_timeline_is_a_trace_of_what_was_done(void **state)
 {
@@ -354,7 +332,6 @@ int main(void)
         cmocka_unit_test(a_file_for_prometheus_is_replaced),
         cmocka_unit_test(confirm_says_what_is_in_force),
         cmocka_unit_test(stats_append_a_line_a_process),
-        cmocka_unit_test(a_plan_that_is_not_written_has_its_reason),
         cmocka_unit_test(a_timeline_is_a_trace_of_what_was_done),
         cmocka_unit_test(the_threshold_is_where_it_is_set),
         cmocka_unit_test(small_requests_cost_nothing_of_ours),

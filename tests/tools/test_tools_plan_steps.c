@@ -1,6 +1,4 @@
-/* faultplan and a real program: the steps that it records are tables that it packs and draws, the
- * plans that the program keeps are shown and drawn, and a file that is no such thing gets one
- * line. */
+/* faultplan and a real program: the steps that it records are tables that it packs and draws. */
 #include "child.h"
 
 #include <dirent.h>
@@ -18,7 +16,7 @@
 
 static struct fl_output output;
 static char folder[] = "/tmp/faultplan-test-XXXXXX";
-static char plan[64], other[64], trace[64];
+static char trace[64];
 
 #define RUN(...) fl_child_run(&output, (const char *const[]){FL_FAULTPLAN, __VA_ARGS__, NULL}, NULL)
 #define RECORD(...) RUN("record", "-o", trace, "--", __VA_ARGS__)
@@ -156,7 +154,7 @@ static void why_there_is_no_step_is_said(void **state)
     assert_int_equal(output.status, 3);
     RECORD(FL_VICTIM, "fixed", "1", "declare");
     assert_int_equal(output.status, 125);
-    assert_non_null(strstr(output.err, " large requests, and no two rounds of them alike: "));
+    assert_non_null(strstr(output.err, " large requests, and too few steps: "));
     RECORD("env", "-u", "LD_PRELOAD", "true");
     assert_non_null(strstr(output.err, "faultplan: no process told of itself: "));
     fl_child_run(&output, (const char *const[]){FL_FAULTPLAN, "record", "-o", trace, "true", NULL},
@@ -198,182 +196,12 @@ static void no_library_is_said_and_nothing_is_left(void **state)
     assert_int_not_equal(stat(trace, &s), 0);
 }
 
-/* A program of two kinds of steps leaves its plans in `plan`. */
-static int keep_plans(void **state)
-{
-    char library[512], file[128];
-    (void)state;
-    snprintf(library, sizeof library, "LD_PRELOAD=%s", FL_LIBRARY);
-    snprintf(file, sizeof file, "FAULTLESS_PLAN=%s", plan);
-    (void)unlink(plan);
-    fl_child_run(&output, (const char *const[]){FL_VICTIM, "phases", "40", "declare", NULL},
-                 (const char *const[]){library, file, NULL});
-    assert_int_equal(output.status, 0);
-    return 0;
-}
-
-static void kept_plans_are_shown(void **state)
-{
-    static const char *const kind[] = {"  planned ", "  crossing ", "  doubled ", "  kept "};
-    double slots = 0;
-    (void)state;
-    RUN("show", plan);
-    assert_int_equal(output.status, 0);
-    size_t plans = count(output.out, "key           ");
-    assert_true(plans >= 2);
-    assert_null(strstr(output.out, "overlaps"));
-    for (int i = 0; i < (int)plans; i++) {
-        double n = number(output.out, "slots ", i), sum = 0;
-        for (size_t k = 0; k < sizeof kind / sizeof kind[0]; k++) {
-            sum += number(output.out, kind[k], i);
-        }
-        assert_true(n >= 100 && n <= 140 && is_equal(n, sum));
-        assert_true(number(output.out, "plan  ", i) > i && number(output.out, "horizon ", i) >= n);
-        double height = number(output.out, "height ", i), ratio = number(output.out, "ratio ", i);
-        double bound = number(output.out, "lower bound ", i);
-        assert_true(bound > 1 << 20 && height >= bound && ratio >= 1 && ratio < 1.3);
-        assert_true(ratio > height / bound - 0.00002 && ratio < height / bound + 0.00002);
-        slots += n;
-    }
-    size_t lines = count(output.out, "\n");
-    RUN("show", "--slots", plan);
-    assert_int_equal(output.status, 0);
-    /* each: an empty line, the names, the slots */
-    assert_true(
-        is_equal((double)count(output.out, "\n"), (double)lines + slots + 2.0 * (double)plans));
-}
-
-static void kept_plans_are_drawn(void **state)
-{
-    char height[64];
-    (void)state;
-    RUN("show", plan);
-    double places = number(output.out, "  planned ", 1) + number(output.out, "  crossing ", 1) +
-                    2 * number(output.out, "  doubled ", 1);
-    snprintf(height, sizeof height, "height %.0f bytes", number(output.out, "height ", 1));
-    RUN("draw", "--plan", "2", plan);
-    assert_int_equal(output.status, 0);
-    assert_true(is_equal((double)count(output.out, "<rect class=\"buffer "), places));
-    assert_non_null(strstr(output.out, ", plan 2</text>"));
-    RUN("draw", "-o", other, plan);
-    assert_int_equal(output.status, 0);
-    assert_string_equal(output.out, "");
-    RUN("draw", "--plan", "99", plan);
-    assert_int_equal(output.status, 125);
-    assert_non_null(strstr(output.err, ": it has "));
-    RUN("draw", "--plan", "0", plan);
-    assert_int_equal(output.status, 125);
-    RUN("draw", "--plan", "1", FL_VICTIM);
-    assert_int_equal(output.status, 125);
-    assert_non_null(strstr(output.err, ": it is no plan file\n"));
-}
-
-/* `other` is the first `len` bytes of `plan`, one of them turned over at `at`. */
-static void spoil(size_t len, size_t at)
-{
-    static char bytes[1 << 20];
-    FILE *in = fopen(plan, "re"), *out = fopen(other, "we");
-
-    assert_true(in != NULL && out != NULL);
-    size_t n = fread(bytes, 1, sizeof bytes, in);
-    assert_true(n > 100 && n < sizeof bytes);
-    n = len < n ? len : n;
-    if (at < n) {
-        bytes[at] ^= 0x40;
-    }
-    assert_int_equal(fwrite(bytes, 1, n, out), n);
-    assert_int_equal(fclose(out), 0);
-    fclose(in);
-}
-
-static void assert_refused(const char *path, const char *why)
-{
-    RUN("show", path);
-    if (output.status != 1 || strstr(output.err, why) == NULL || count(output.err, "\n") != 1 ||
-        output.out[0] != '\0') {
-        fail_msg("status %d, not '%s': %s%s", output.status, why, output.out, output.err);
-    }
-}
-
-static void what_is_no_plan_file_gets_one_line(void **state)
-{
-    (void)state;
-    spoil(SIZE_MAX, SIZE_MAX);
-    RUN("show", other);
-    assert_int_equal(output.status, 0);
-    spoil(SIZE_MAX, 3);
-    assert_refused(other, ": it is no plan file\n");
-    spoil(SIZE_MAX, 8);
-    assert_refused(other, ": it is of another version\n");
-    RUN("draw", other);
-    assert_int_equal(output.status, 125);
-    assert_non_null(strstr(output.err, ": it is of another version\n"));
-    spoil(SIZE_MAX, 90);
-    assert_refused(other, ": its checksum is wrong\n");
-    spoil(96, SIZE_MAX);
-    assert_refused(other, ": it");
-    spoil(0, SIZE_MAX);
-    assert_refused(other, ": it is no plan file\n");
-    assert_refused("/nowhere/at/all", ": it is not there\n");
-    assert_refused("/tmp", ": it is no plan file\n");
-    RUN("show");
-    assert_int_equal(output.status, 125);
-}
-
-static uint64_t hash(uint64_t seed, const char *data, size_t len)
-{
-    uint64_t h = seed ^ len, word;
-
-    for (size_t i = 0; i < len; i += sizeof word) {
-        memcpy(&word, data + i, sizeof word);
-        h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-        h ^= h >> 29;
-    }
-    return h;
-}
-
-/* A file that is whole, as docs/plan-file.md has it, and whose first plan has all of its places at
- * offset 0. */
-static void a_plan_that_overlaps_is_told(void **state)
-{
-    enum { HEAD = 32, PLAN = 48, SLOT = 80, SLOTS_AT = 40, OFFSET_AT = 56, SECOND_AT = 64 };
-    static char bytes[1 << 20];
-    FILE *in = fopen(plan, "re"), *out = fopen(other, "we");
-    const uint64_t zero = 0;
-    uint32_t slots;
-    (void)state;
-    assert_true(in != NULL && out != NULL);
-    size_t n = fread(bytes, 1, sizeof bytes, in);
-    assert_true(n > HEAD + PLAN && n < sizeof bytes);
-    memcpy(&slots, bytes + HEAD + SLOTS_AT, sizeof slots);
-    assert_true(HEAD + PLAN + slots * (size_t)SLOT <= n);
-    for (char *at = bytes + HEAD + PLAN; slots-- > 0; at += SLOT) {
-        static const uint64_t none = UINT64_MAX;
-        if (memcmp(at + OFFSET_AT, &none, sizeof none) != 0) {
-            memcpy(at + OFFSET_AT, &zero, sizeof zero);
-        }
-        if (memcmp(at + SECOND_AT, &none, sizeof none) != 0) {
-            memcpy(at + SECOND_AT, &zero, sizeof zero);
-        }
-    }
-    uint64_t sum = hash(hash(1, bytes, HEAD - 8), bytes + HEAD, n - HEAD);
-    memcpy(bytes + HEAD - 8, &sum, sizeof sum);
-    assert_int_equal(fwrite(bytes, 1, n, out), n);
-    assert_int_equal(fclose(out), 0);
-    fclose(in);
-    RUN("show", other);
-    assert_int_equal(output.status, 0);
-    assert_int_equal(count(output.out, "\noverlaps      slots that live at once"), 1);
-}
-
 static int setup(void **state)
 {
     (void)state;
     if (mkdtemp(folder) == NULL) {
         return -1;
     }
-    snprintf(plan, sizeof plan, "%s/plans", folder);
-    snprintf(other, sizeof other, "%s/other", folder);
     snprintf(trace, sizeof trace, "%s/trace", folder);
     return 0;
 }
@@ -395,10 +223,6 @@ int main(void)
         cmocka_unit_test(why_there_is_no_step_is_said),
         cmocka_unit_test(the_exit_status_is_the_programs),
         cmocka_unit_test(no_library_is_said_and_nothing_is_left),
-        cmocka_unit_test_setup(kept_plans_are_shown, keep_plans),
-        cmocka_unit_test_setup(kept_plans_are_drawn, keep_plans),
-        cmocka_unit_test_setup(what_is_no_plan_file_gets_one_line, keep_plans),
-        cmocka_unit_test_setup(a_plan_that_overlaps_is_told, keep_plans),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -449,7 +449,6 @@ void fake_map_slots(struct fl_sys *table)
     table->protect = fl_sys_linux.protect;
     table->advise = fake_advise;
     table->populate = fake_populate;
-    table->program_break = fl_sys_linux.program_break;
     table->populate_shared = fake_populate_shared;
     table->lazy_free = fake_lazy_free;
     table->move_begin = fake_move_begin;

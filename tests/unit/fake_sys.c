@@ -242,8 +242,6 @@ void fake_install(void)
         .write = fake_write,
         .append_file = fl_sys_linux.append_file,
         .replace_file = fl_sys_linux.replace_file,
-        .read_own_file = fl_sys_linux.read_own_file,
-        .folder = fl_sys_linux.folder,
     };
     fake_map_slots(&fl_sys);
     fl_sys.map_hugetlb = fake_map_hugetlb;

@@ -80,13 +80,13 @@ static void names_of_files_take_pid_host_and_rank(void **state)
 static void a_text_is_expanded_in_place(void **state)
 {
     (void)state;
-    READ("FAULTLESS_PLAN=/tmp/p-%r", "FAULTLESS_TRACE=/tmp/t");
+    READ("FAULTLESS_TRACE=/tmp/t-%r", "FAULTLESS_TIMELINE=/tmp/t");
     strcpy(o.names.rank, "5");
-    fl_options_expand(&o, FL_OPTION_plan, 42);
     fl_options_expand(&o, FL_OPTION_trace, 42);
+    fl_options_expand(&o, FL_OPTION_timeline, 42);
     fl_options_expand(&o, FL_OPTION_gpu_driver, 42);
-    assert_string_equal(o.text[FL_OPTION_plan], "/tmp/p-5");
-    assert_string_equal(o.text[FL_OPTION_trace], "/tmp/t");
+    assert_string_equal(o.text[FL_OPTION_trace], "/tmp/t-5");
+    assert_string_equal(o.text[FL_OPTION_timeline], "/tmp/t");
     assert_null(o.text[FL_OPTION_gpu_driver]);
 }
 
@@ -116,7 +116,6 @@ static void confirm_names_value_and_origin_of_each(void **state)
         "faultless: FAULTLESS_ZERO_ON_FREE=0 (default)\n"
         "faultless: FAULTLESS_JUNK=0 (default)\n"
         "faultless: FAULTLESS_CHECK_FREE=0 (default)\n"
-        "faultless: FAULTLESS_PLAN= (default)\n"
         "faultless: FAULTLESS_PLAN_START=0 (default)\n"
         "faultless: FAULTLESS_PLAN_STABLE=0 (default)\n"
         "faultless: FAULTLESS_PLAN_MAX=4 (default)\n"

@@ -149,7 +149,7 @@ static void files_are_replaced_whole_or_not_at_all(void **state)
     mode_t mask = umask(02);
     assert_int_equal(fl_sys_linux.replace_file(path, "first and long", 14), 0);
     (void)umask(mask);
-    assert_int_equal(fl_sys_linux.read_own_file(path, text, sizeof text), 0);
+    assert_int_equal(fl_sys_linux.read_file(path, text, sizeof text), 0);
     assert_int_equal(fl_sys_linux.replace_file(path, "second", 6), 0);
     assert_int_equal(fl_sys_linux.read_file(path, text, sizeof text), 0);
     assert_string_equal(text, "second");
@@ -266,35 +266,6 @@ static void a_link_is_replaced_and_lends_no_mode(void **state)
     rmdir(dir);
 }
 
-static void what_others_may_have_written_is_not_ones_own(void **state)
-{
-    char path[] = "/tmp/fl_test_XXXXXX", link[64], text[8];
-    (void)state;
-    int fd = mkstemp(path);
-    assert_true(fd >= 0 && write(fd, "mine", 4) == 4);
-    close(fd);
-    snprintf(link, sizeof link, "%s.link", path);
-    assert_int_equal(symlink(path, link), 0);
-    assert_int_equal(fl_sys_linux.read_own_file(path, text, sizeof text), 0);
-    assert_string_equal(text, "mine");
-    assert_int_equal(fl_sys_linux.read_own_file(link, text, sizeof text), -ELOOP);
-    assert_string_equal(text, "");
-    assert_int_equal(fl_sys_linux.read_own_file("/tmp", text, sizeof text), -EINVAL);
-    assert_int_equal(fl_sys_linux.read_own_file("/dev/null", text, sizeof text), -EINVAL);
-    const mode_t others[] = {0620, 0602, 0666};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        assert_int_equal(chmod(path, others[i]), 0);
-        assert_int_equal(fl_sys_linux.read_own_file(path, text, sizeof text), -EACCES);
-    }
-    assert_int_equal(chmod(path, 0644), 0);
-    if (geteuid() == 0) {
-        assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
-        assert_int_equal(fl_sys_linux.read_own_file(path, text, sizeof text), -EACCES);
-    }
-    unlink(link);
-    unlink(path);
-}
-
 static void limits_and_clock_are_the_process_s(void **state)
 {
     struct rlimit r;
@@ -329,7 +300,6 @@ int main(void)
         cmocka_unit_test(without_proc_files_are_replaced_too),
         cmocka_unit_test(a_file_keeps_its_mode),
         cmocka_unit_test(a_link_is_replaced_and_lends_no_mode),
-        cmocka_unit_test(what_others_may_have_written_is_not_ones_own),
         cmocka_unit_test(limits_and_clock_are_the_process_s),
         cmocka_unit_test(waiting_ends_by_value_or_time),
     };

@@ -3,7 +3,7 @@
  * Colours follow the reader's light or dark. */
 #include "faultplan/faultplan.h"
 #include "faultplan/live.h"
-#include "faultplan/plans.h"
+#include "faultplan/table.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -16,7 +16,6 @@ enum { LEFT = 90, TOP = 56, WIDTH = 1180, HEIGHT = 640, BELOW = 48, RIGHT = 20, 
 struct options {
     const char *path, *output;
     uint64_t budget_ms;
-    uint64_t plan; /* which of a plan file; 0: not said */
 };
 
 struct picture {
@@ -28,15 +27,14 @@ struct picture {
 
 static const char doc[] =
     "Draw a layout as SVG, address against time. FILE is a table with the columns "
-    "id,lower,upper,size and offset, or a plan file.\v"
+    "id,lower,upper,size and offset.\v"
     "Without a column offset the buffers are packed first. Exit status 125: a wrong option, or "
-    "FILE is neither.";
+    "FILE is no such table.";
 
 static const struct argp_option option[] = {
     {"output", 'o', "FILE", 0, "Write the picture to FILE (default: standard output)", 0},
     {"budget-ms", 'b', "MS", 0,
      "Where there are no offsets, time limit for the search (default 1000)", 0},
-    {"plan", 'p', "N", 0, "Draw the Nth plan of a plan file (default 1)", 0},
     {0},
 };
 
@@ -50,12 +48,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'b':
         o->budget_ms = fl_table_parse_number(arg, state);
-        return 0;
-    case 'p':
-        o->plan = fl_table_parse_number(arg, state);
-        if (o->plan == 0) {
-            argp_error(state, "plans count from 1");
-        }
         return 0;
     default:
         return fl_table_parse_path(key, arg, state, &o->path);
@@ -108,9 +100,6 @@ static void draw_name(const struct picture *p, const struct options *o)
     for (; *name != '\0'; name++) {
         bool is_plain = strchr("<>&\"'", *name) == NULL && (unsigned char)*name >= ' ';
         fputc(is_plain ? *name : '_', p->file);
-    }
-    if (o->plan != 0) {
-        fprintf(p->file, ", plan %llu", (unsigned long long)o->plan);
     }
 }
 
@@ -236,36 +225,11 @@ static bool draw_to(const struct fl_table *t, const struct options *o)
     return is_good;
 }
 
-static bool read_plan(const struct options *o, struct fl_table *t)
-{
-    void *file = fl_plans_read(o->path);
-    struct fl_file_plan p;
-    size_t at = 0, n = 0;
-
-    while (file != NULL && n < o->plan && fl_file_next(file, &at, &p) == 0) {
-        n++;
-    }
-    if (file != NULL && n < o->plan) {
-        fprintf(stderr, "faultplan: %s: it has %zu plan%s\n", o->path, n, n == 1 ? "" : "s");
-    }
-    bool is_good = file != NULL && n == o->plan && fl_plans_table(p.slot, p.n, 1, t);
-    free(file);
-    return is_good;
-}
-
-static bool read_layout(struct options *o, struct fl_table *t)
+static bool read_layout(const struct options *o, struct fl_table *t)
 {
     struct fl_pack_how how = {.budget_ns = o->budget_ms * 1000000, .seed = 1};
     struct fl_packing packing;
 
-    if (fl_plans_is(o->path)) {
-        o->plan = fl_max(o->plan, 1);
-        return read_plan(o, t);
-    }
-    if (o->plan != 0) {
-        fprintf(stderr, "faultplan: %s: %s\n", o->path, fl_file_why(-EINVAL));
-        return false;
-    }
     if (!fl_table_read(t, o->path)) {
         return false;
     }

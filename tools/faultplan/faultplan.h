@@ -7,7 +7,6 @@ enum {
 };
 
 int fl_plan_pack_main(int argc, char **argv);
-int fl_plan_show_main(int argc, char **argv);
 int fl_plan_draw_main(int argc, char **argv);
 int fl_plan_record_main(int argc, char **argv);
 

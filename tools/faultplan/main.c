@@ -4,13 +4,11 @@
 #include "commands.h"
 
 static char pack_name[] = "faultplan pack";
-static char show_name[] = "faultplan show";
 static char draw_name[] = "faultplan draw";
 static char record_name[] = "faultplan record";
 
 static const struct fl_command command[] = {
     {"pack", pack_name, fl_plan_pack_main, "give the buffers of a table offsets"},
-    {"show", show_name, fl_plan_show_main, "print the plans that a program has kept"},
     {"draw", draw_name, fl_plan_draw_main, "draw a layout, address against time"},
     {"record", record_name, fl_plan_record_main, "run a command and write its steps as tables"},
 };

@@ -41,9 +41,8 @@ struct folder {
 static const char doc[] =
     "Run CMD with the faultless allocator preloaded, and write each step that it learns from to a "
     "folder, as a table that faultplan pack and draw take.\v"
-    "What was written is said on standard error. Steps that a plan serves are not written, so "
-    "there are few of them, and FAULTLESS_PLAN is not handed on. The exit status is that of CMD, "
-    "128 + N when signal N ended it; 125: faultplan itself failed, or no step was seen, 126: CMD "
+    "What was written is said on standard error. Steps are those that CMD declares. Those that a "
+    "plan serves are not written, so there are few of them. The exit status is that of CMD, 128 + N when signal N ended it; 125: faultplan itself failed, or no step was seen, 126: CMD "
     "cannot be run, 127: "
     "CMD was not found.";
 
@@ -252,8 +251,8 @@ static void explain(const char *lines)
         fprintf(stderr, "faultplan: there was no large request (FAULTLESS_THRESHOLD)\n");
     } else {
         fprintf(stderr,
-                "faultplan: %llu large requests, and no two rounds of them alike: more rounds, or "
-                "fl_step_begin and fl_step_end around one (FAULTLESS_STEPS)\n",
+                "faultplan: %llu large requests, and too few steps: declare each round of the loop "
+                "(fl_step_begin and fl_step_end, python3 -m faultless), three of them or more\n",
                 requests);
     }
 }
@@ -310,7 +309,7 @@ static bool set_environment(struct folder *f)
     if (getenv("FAULTLESS_STATS") == NULL) {
         snprintf(f->told, sizeof f->told, "%s/.record-%ld", f->path, (long)getpid());
     }
-    return setenv("FAULTLESS_TRACE", f->path, 1) == 0 && unsetenv("FAULTLESS_PLAN") == 0 &&
+    return setenv("FAULTLESS_TRACE", f->path, 1) == 0 &&
            (f->told[0] == '\0' || setenv("FAULTLESS_STATS", f->told, 1) == 0);
 }
 

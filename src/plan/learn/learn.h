@@ -42,6 +42,9 @@ void fl_record_drop_all(struct fl_step_context *c);
 /* How many records, the newest first, may be learned from; 0: not yet. */
 unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static FL_RECORDS]);
 
+/* A complete step as text: step_trace.c. */
+void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec);
+
 /* The request's life, if it is recorded. Any thread. False: it is not. */
 bool fl_record_mark(struct fl_step_context *c, uint32_t request, uint32_t zone);
 

@@ -5,7 +5,6 @@
  * block's descriptor: whose request it was, and which. When that life is another block's by now the
  * plan is a little wrong, and no more. */
 #include "plan/context.h"
-#include "plan/store/store.h"
 
 uint64_t fl_record_mix(uint64_t hash, uint64_t size)
 {
@@ -131,7 +130,6 @@ static void look_for_known(struct fl_step_context *c, size_t len)
     c->serve.recent[c->serve.step.requests++ % FL_SIGNATURE] = len;
     if (c->serve.step.requests == FL_SIGNATURE) {
         struct fl_layout *l = fl_replay_recognise(c);
-        l = l != NULL ? l : fl_keep_find(c);
         if (l != NULL) {
             fl_context_resume(c, l);
         }

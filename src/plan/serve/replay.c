@@ -3,7 +3,6 @@
  * The step's requests are expected in their order. Where one differs it is looked for among the
  * next few, so that one more or one less shifts nothing. */
 #include "plan/context.h"
-#include "plan/store/store.h"
 
 enum { AHEAD = 8 };
 
@@ -93,7 +92,7 @@ static bool switch_layout(struct fl_step_context *c)
         return false;
     }
     struct fl_layout *l = recognise(c, just_begun ? now : NULL);
-    if (l == NULL && (l = fl_keep_find(c)) == NULL) {
+    if (l == NULL) {
         return false;
     }
     if (!fl_arena_raise(c->serve.arena,

@@ -114,7 +114,6 @@ enum fl_end fl_replay_end(struct fl_step_context *c)
                 s->step.mismatched > FL_SIGNATURE + s->step.requests / 20);
 
     note_step(c);
-    fl_keep_use(s->layout);
     c->learn.relearn = differs && s->step.mismatched > s->step.requests / 100;
     s->mismatched_steps = mismatched ? s->mismatched_steps + 1 : 0;
     s->bad = (uint8_t)(s->bad << 1 | bad);

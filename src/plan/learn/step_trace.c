@@ -3,7 +3,6 @@
  * the step's events. What lives on ends with the step. The thread is its number in the kernel, the
  * node the one whose memory the block was given: empty where it was given several's. */
 #include "plan/context.h"
-#include "plan/store/store.h"
 
 #include <unistd.h>
 
