@@ -23,34 +23,18 @@ struct fl_pack_buffer {
     uint64_t offset; /* out */
 };
 
-struct fl_pack_how {
-    /* Without both, only a first layout is made. That is always done to its end. */
-    uint64_t budget_ns; /* by `now_ns`; 0: no bound by time */
-    /* In microseconds as each method reckons them, so that a seed gives the same layout on any
-     * machine; 0: no such bound. To place a buffer by the skyline is one. */
-    uint64_t budget_cost;
-    uint64_t capacity; /* bytes: end at a layout that is no taller; 0: at the bound */
-    uint64_t seed;
-    uint64_t (*now_ns)(void); /* not called without budget_ns */
-    /* NULL, or called with each better layout, which is in `offset`, before the search goes on. */
-    void (*better)(void *arg, uint64_t height);
-    void *arg;
-    void *scratch; /* page-aligned, zeroed or not */
-    size_t scratch_len;
-};
-
 struct fl_pack_result {
     uint64_t bound, height; /* bytes, in whole units of the smallest alignment of any buffer */
-    const char *by;         /* which method found it */
 };
 
-/* Bytes of scratch that `n` buffers need at least; more lets the search go deeper. */
+/* Bytes of scratch that `n` buffers need. */
 size_t fl_pack_scratch(size_t n);
 /* Fills every `offset`. 0; -EINVAL when a buffer is malformed (an end before its birth, sizes
- * whose sum overflows); -ENOMEM when the scratch is too small; -EDOM when a layout failed its
+ * whose sum overflows); -ENOMEM when the scratch is too small; -EDOM when the layout failed its
  * own check (a bug; nothing may be used). Never allocates.  Threads: any, each with its own
- * scratch. */
-int fl_pack(struct fl_pack_buffer *b, size_t n, const struct fl_pack_how *how,
+ * scratch. Cost: about a microsecond a buffer.
+ *   scratch   page-aligned, zeroed or not */
+int fl_pack(struct fl_pack_buffer *b, size_t n, void *scratch, size_t scratch_len,
             struct fl_pack_result *out);
 /* Does no pair that lives at once overlap, is every offset aligned, and nothing above `height`?
  * O(n log n), in scratch of fl_pack_scratch(n). */

@@ -1,4 +1,4 @@
-/* From buffers to what the methods work on: blocks, sections, parts and bounds. */
+/* From buffers to blocks, sections, parts and the bound. */
 #include "pack/run.h"
 
 #include <errno.h>
@@ -114,8 +114,7 @@ static bool make_parts(struct fl_pack_run *r)
     for (uint32_t i = 0; i < r->count; i++) {
         const struct fl_pack_block *b = &r->block[i];
         if (b->start >= reach) {
-            r->part[r->parts++] =
-                (struct fl_pack_part){.lo = i, .from = b->start, .height = UINT64_MAX};
+            r->part[r->parts++] = (struct fl_pack_part){.lo = i, .from = b->start};
         }
         reach = (uint32_t)fl_max(reach, b->end);
         r->part[r->parts - 1].hi = i + 1;
@@ -126,8 +125,8 @@ static bool make_parts(struct fl_pack_run *r)
     return true;
 }
 
-/* The most that lives at once in each part, and in all. */
-static bool find_bounds(struct fl_pack_run *r)
+/* The most that lives at once. */
+static bool find_bound(struct fl_pack_run *r)
 {
     struct fl_bump room = r->room;
     uint64_t *change = fl_bump_carve(&room, (size_t)r->sections + 1, sizeof *change);
@@ -141,12 +140,9 @@ static bool find_bounds(struct fl_pack_run *r)
         change[b->start] += b->size;
         change[b->end] -= b->size;
     }
-    for (struct fl_pack_part *p = r->part; p < r->part + r->parts; p++) {
-        for (uint32_t s = p->from; s < p->to; s++) {
-            live += change[s];
-            p->bound = fl_max(p->bound, live);
-        }
-        r->bound = fl_max(r->bound, p->bound);
+    for (uint32_t s = 0; s < r->sections; s++) {
+        live += change[s];
+        r->bound = fl_max(r->bound, live);
     }
     return true;
 }
@@ -158,5 +154,5 @@ int fl_pack_setup(struct fl_pack_run *r)
     if (rc != 0) {
         return rc;
     }
-    return make_blocks(r) && make_parts(r) && find_bounds(r) ? 0 : -ENOMEM;
+    return make_blocks(r) && make_parts(r) && find_bound(r) ? 0 : -ENOMEM;
 }

@@ -37,7 +37,7 @@ static uint32_t leaves_for(uint32_t n)
 /* ---- ranks ---- */
 
 /* By lifetime times size, the larger of equals first. */
-static bool rank_blocks(struct fl_pack_run *r, struct skyline *s, double blur, struct fl_bump room)
+static bool rank_blocks(struct skyline *s, struct fl_bump room)
 {
     uint64_t *k = fl_bump_carve(&room, s->n, sizeof *k);
 
@@ -51,7 +51,7 @@ static bool rank_blocks(struct fl_pack_run *r, struct skyline *s, double blur, s
     for (uint32_t i = 0; i < s->n; i++) {
         const struct fl_pack_block *b = &s->block[i];
         double value = (double)(b->end - b->start) * (double)b->size;
-        k[i] = fl_pack_order_of(blur == 0 ? value : value * (1 + blur * fl_pack_random(r)));
+        memcpy(&k[i], &value, sizeof k[i]); /* bits of doubles that are not negative compare alike */
     }
     return fl_sort(s->of_rank, k, s->n, room);
 }
@@ -248,8 +248,7 @@ static void begin(struct skyline *s)
     }
 }
 
-uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p, double blur,
-                         uint64_t limit)
+uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p)
 {
     struct fl_pack_block *block = r->block + p->lo;
     struct skyline s = {
@@ -257,10 +256,9 @@ uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p, do
     struct fl_bump room = r->room;
     uint64_t height = 0;
 
-    if (!carve(&s, &room) || !rank_blocks(r, &s, blur, room)) {
+    if (!carve(&s, &room) || !rank_blocks(&s, room)) {
         return UINT64_MAX;
     }
-    (void)fl_pack_spend(r, s.n / 4); /* for sorting, and the trees */
     tree_build(&s);
     begin(&s);
     for (uint32_t left = s.n; left > 0;) {
@@ -274,9 +272,6 @@ uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p, do
         b->offset = (height_of(&s, seg) + b->mask) & ~b->mask;
         uint64_t top = b->offset + b->size;
         height = fl_max(height, top);
-        if (fl_pack_spend(r, 1) || height >= limit) {
-            return UINT64_MAX;
-        }
         tree_remove(&s, i);
         stack_on(&s, seg, b->start - p->from, b->end - p->from, top);
         left--;

@@ -6,11 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Microseconds, as the packer reckons them, for a layout as low as can be. Steps of training are
- * that low at once. */
-enum { PACK_COST = 50000 };
-static const size_t scratch_most = (size_t)64 << 20;
-
 /* Does memory move to where it is wanted? Then places are addresses alone, unless the
  * arena is held. */
 static bool memory_moves(void)
@@ -136,18 +131,16 @@ bool fl_engine_buffers(const struct fl_layout *l, struct fl_merge_buffers *out)
 
 static int find_offsets(struct fl_merge_buffers *b, struct fl_pack_result *out)
 {
-    size_t least = fl_pack_scratch(b->free);
-    size_t len = fl_max(fl_min(fl_max(least * 4, (size_t)8 << 20), scratch_most), least);
-    struct fl_pack_how how = {
-        .scratch = fl_plan_map(len), .scratch_len = len, .budget_cost = PACK_COST, .seed = 1};
-    int rc = how.scratch != NULL ? fl_pack(b->buffer, b->free, &how, out) : -ENOMEM;
+    size_t len = fl_pack_scratch(b->free);
+    void *scratch = fl_plan_map(len);
+    int rc = scratch != NULL ? fl_pack(b->buffer, b->free, scratch, len, out) : -ENOMEM;
 
     if (rc == 0) {
-        fl_pack_warm(b->buffer, b->free, out->height, how.scratch, len);
-        bool is_good = fl_pack_is_valid(b->buffer, b->free, out->height, how.scratch, len);
+        fl_pack_warm(b->buffer, b->free, out->height, scratch, len);
+        bool is_good = fl_pack_is_valid(b->buffer, b->free, out->height, scratch, len);
         rc = is_good ? 0 : -EDOM;
     }
-    fl_plan_unmap(how.scratch, len);
+    fl_plan_unmap(scratch, len);
     return rc;
 }
 

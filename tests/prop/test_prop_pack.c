@@ -1,6 +1,5 @@
 /* Random lifetimes under the packer: layouts are right, by a checker that looks at each pair, not
- * below the bound, the lowest there is where few buffers can be tried in all orders, and the same
- * again for the same seed and work. */
+ * below the bound, and the same again. */
 #include "pack/pack.h"
 #include "prop/seed.h"
 #include "unit/cmocka_all.h"
@@ -8,11 +7,11 @@
 #include <string.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { ROUNDS_FEW = 1000, ROUNDS_MANY = 150 };
+enum { ROUNDS = 150 };
 #else
-enum { ROUNDS_FEW = 5000, ROUNDS_MANY = 700 };
+enum { ROUNDS = 700 };
 #endif
-enum { FEW = 7, MANY = 300 };
+enum { MANY = 300 };
 
 static struct fl_pack_buffer buffer[MANY];
 static _Alignas(4096) char scratch[4 << 20];
@@ -51,64 +50,6 @@ static bool meet(const struct fl_pack_buffer *a, const struct fl_pack_buffer *b)
            a->birth < b->death && b->birth < a->death;
 }
 
-/* ---- all orders ---- */
-
-struct trial {
-    uint64_t offset[FEW], height;
-    unsigned order[FEW];
-};
-
-static uint64_t lowest(const struct trial *t, unsigned placed, unsigned b)
-{
-    uint64_t at = 0, align = align_of(&buffer[b]);
-
-    for (unsigned k = 0; k < placed; k++) {
-        unsigned other = t->order[k];
-        uint64_t top = t->offset[other] + buffer[other].size;
-        if (meet(&buffer[b], &buffer[other]) && top > at) {
-            at = top;
-        }
-    }
-    return (at + align - 1) / align * align;
-}
-
-/* The least height of any layout: it has an order in which each lies as low as those before it
- * allow. */
-static uint64_t least_height(unsigned n)
-{
-    struct trial t = {.height = 0};
-    uint64_t least = UINT64_MAX;
-
-    for (unsigned i = 0; i < n; i++) {
-        t.order[i] = i;
-    }
-    unsigned swaps[FEW + 1] = {0};
-    for (unsigned i = 0; i <= n;) { /* Heap's algorithm */
-        uint64_t height = 0;
-        for (unsigned k = 0; k < n; k++) {
-            unsigned b = t.order[k];
-            if (buffer[b].size == 0 || buffer[b].birth >= buffer[b].death) {
-                continue;
-            }
-            t.offset[b] = lowest(&t, k, b);
-            uint64_t top = t.offset[b] + buffer[b].size;
-            height = top > height ? top : height;
-        }
-        least = height < least ? height : least;
-        for (i = 1; i < n && swaps[i] >= i; i++) {
-            swaps[i] = 0;
-        }
-        if (i >= n) {
-            break;
-        }
-        unsigned other = i % 2 == 0 ? 0 : swaps[i], kept = t.order[i];
-        t.order[i] = t.order[other];
-        t.order[other] = kept;
-        swaps[i]++;
-    }
-    return n == 0 ? 0 : least;
-}
-
 /* ---- random input ---- */
 
 static void fill(uint64_t *random, size_t n, uint64_t horizon, uint64_t sizes)
@@ -126,13 +67,11 @@ static void fill(uint64_t *random, size_t n, uint64_t horizon, uint64_t sizes)
     }
 }
 
-static struct fl_pack_result pack(size_t n, uint64_t work, uint64_t with)
+static struct fl_pack_result pack(size_t n)
 {
-    struct fl_pack_how how = {
-        .budget_cost = work, .seed = with, .scratch = scratch, .scratch_len = sizeof scratch};
     struct fl_pack_result out;
 
-    assert_int_equal(fl_pack(buffer, n, &how, &out), 0);
+    assert_int_equal(fl_pack(buffer, n, scratch, sizeof scratch, &out), 0);
     return out;
 }
 
@@ -152,27 +91,6 @@ static void assert_right(size_t n, struct fl_pack_result out)
         }
     }
     assert_true(out.height >= out.bound);
-}
-
-static void few_are_packed_as_low_as_can_be(void **state)
-{
-    uint64_t random = seed;
-
-    (void)state;
-    for (unsigned round = 0; round < ROUNDS_FEW; round++) {
-        unsigned n = (unsigned)(seed_next(&random) % (FEW + 1));
-        fill(&random, n, 1 + seed_next(&random) % 12, 2 + seed_next(&random) % 14);
-        round_sizes(n);
-        /* no bound on work: it ends when no lower layout is left to be found */
-        struct fl_pack_result out = pack(n, UINT64_MAX / 2, random);
-        assert_right(n, out);
-        uint64_t least = least_height(n);
-        if (out.height != least || out.bound > least) {
-            fail_msg("round %u: %u buffers, height %llu, bound %llu, least %llu", round, n,
-                     (unsigned long long)out.height, (unsigned long long)out.bound,
-                     (unsigned long long)least);
-        }
-    }
 }
 
 static uint64_t most_live(size_t n)
@@ -196,18 +114,17 @@ static void many_are_packed_right_and_alike_each_time(void **state)
     static uint64_t offset[MANY];
 
     (void)state;
-    for (unsigned round = 0; round < ROUNDS_MANY; round++) {
+    for (unsigned round = 0; round < ROUNDS; round++) {
         size_t n = seed_next(&random) % (MANY + 1);
         fill(&random, n, 1 + seed_next(&random) % 200, 2 + seed_next(&random) % 5000);
         round_sizes(n);
-        uint64_t work = seed_next(&random) % 3 * 3000;
-        struct fl_pack_result out = pack(n, work, round);
+        struct fl_pack_result out = pack(n);
         assert_right(n, out);
         assert_int_equal(out.bound, most_live(n));
         for (size_t i = 0; i < n; i++) {
             offset[i] = buffer[i].offset;
         }
-        assert_int_equal(pack(n, work, round).height, out.height);
+        assert_int_equal(pack(n).height, out.height);
         for (size_t i = 0; i < n; i++) {
             assert_int_equal(offset[i], buffer[i].offset);
         }
@@ -219,7 +136,6 @@ static void many_are_packed_right_and_alike_each_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(few_are_packed_as_low_as_can_be),
         cmocka_unit_test(many_are_packed_right_and_alike_each_time),
     };
     seed = seed_read();

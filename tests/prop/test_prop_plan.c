@@ -113,7 +113,7 @@ static void *run(void *arg)
         .seed = seed + i * 0x1000193,
         .steps = STEPS,
         .steady = i % THREADS == 0 || i % THREADS == 1,
-        .declares = i % 2 == 0,
+        .declares = i % THREADS != 3,
         .hands = HANDS != 0 && i % THREADS >= 2,
         .shared = shared,
     };
@@ -130,7 +130,6 @@ static void start(void)
                                   .background = seed % 4 != 1,
                                   .tick_ns = 1,
                                   .max = 4,
-                                  .detect = true,
                                   .watch_thread = nothing};
 
     install_quiet_fake();

@@ -158,7 +158,7 @@ static void wrong_options_are_refused(void **state)
     assert_int_equal(output.status, 125);
     RUN("pack", "--align", "3", path);
     assert_int_equal(output.status, 125);
-    RUN("pack", "--budget-ms", "soon", path);
+    RUN("pack", "--align", "soon", path);
     assert_int_equal(output.status, 125);
     RUN("knit", path);
     assert_int_equal(output.status, 125);

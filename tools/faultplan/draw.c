@@ -15,7 +15,6 @@ enum { LEFT = 90, TOP = 56, WIDTH = 1180, HEIGHT = 640, BELOW = 48, RIGHT = 20, 
 
 struct options {
     const char *path, *output;
-    uint64_t budget_ms;
 };
 
 struct picture {
@@ -33,8 +32,6 @@ static const char doc[] =
 
 static const struct argp_option option[] = {
     {"output", 'o', "FILE", 0, "Write the picture to FILE (default: standard output)", 0},
-    {"budget-ms", 'b', "MS", 0,
-     "Where there are no offsets, time limit for the search (default 1000)", 0},
     {0},
 };
 
@@ -45,9 +42,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case 'o':
         o->output = arg;
-        return 0;
-    case 'b':
-        o->budget_ms = fl_table_parse_number(arg, state);
         return 0;
     default:
         return fl_table_parse_path(key, arg, state, &o->path);
@@ -227,13 +221,12 @@ static bool draw_to(const struct fl_table *t, const struct options *o)
 
 static bool read_layout(const struct options *o, struct fl_table *t)
 {
-    struct fl_pack_how how = {.budget_ns = o->budget_ms * 1000000, .seed = 1};
     struct fl_packing packing;
 
     if (!fl_table_read(t, o->path)) {
         return false;
     }
-    if (!t->has_offset && !fl_table_pack(t, how, &packing)) {
+    if (!t->has_offset && !fl_table_pack(t, &packing)) {
         fl_table_free(t);
         return false;
     }
@@ -242,7 +235,7 @@ static bool read_layout(const struct options *o, struct fl_table *t)
 
 int fl_plan_draw_main(int argc, char **argv)
 {
-    struct options o = {.budget_ms = 1000};
+    struct options o = {0};
     struct argp argp = {option, parse, "FILE", doc, NULL, NULL, NULL};
     struct fl_table t;
 

@@ -6,27 +6,18 @@
 #include <stdio.h>
 
 struct options {
-    struct fl_pack_how how;
     uint64_t align;
-    uint64_t budget_ms; /* UINT64_MAX: not given */
     const char *path, *output;
 };
 
 static const char doc[] =
     "Give the buffers of FILE, a table with the columns id,lower,upper,size (and alignment), "
     "offsets at which none "
-    "that "
-    "live at the same time overlap, and print how high that comes.\v"
+    "that live at the same time overlap, and print how high that comes.\v"
     "Sizes take K, M, G and T. Exit status 125: a wrong option, or FILE is no such table.";
 
 static const struct argp_option option[] = {
-    {"budget-ms", 'b', "MS", 0, "Time limit for the search (default 1000); 0: the first layout", 0},
-    {"work", 'w', "N", 0,
-     "Limit the search to N units of work, about N us: the same layout on any machine", 0},
     {"align", 'a', "N", 0, "Offsets are multiples of N, a power of two (default 1)", 0},
-    {"seed", 's', "N", 0, "Of what the search does at random (default 1)", 0},
-    {"capacity", 'c', "N", 0, "End at a layout of at most N bytes (default: at the lower bound)",
-     0},
     {"output", 'o', "FILE", 0, "Write the table with its offsets; '-': to standard output", 0},
     {0},
 };
@@ -36,23 +27,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct options *o = state->input;
 
     switch (key) {
-    case 'b':
-        o->budget_ms = fl_table_parse_number(arg, state);
-        return 0;
-    case 'w':
-        o->how.budget_cost = fl_table_parse_number(arg, state);
-        return 0;
     case 'a':
         o->align = fl_table_parse_number(arg, state);
         if (!fl_is_pow2(o->align) || o->align > (uint64_t)1 << 47) {
             argp_error(state, "'%s' is no power of two up to 2^47", arg);
         }
-        return 0;
-    case 's':
-        o->how.seed = fl_table_parse_number(arg, state);
-        return 0;
-    case 'c':
-        o->how.capacity = fl_table_parse_number(arg, state);
         return 0;
     case 'o':
         o->output = arg;
@@ -72,29 +51,23 @@ static void report(const struct fl_table *t, const struct fl_packing *p, FILE *f
     fprintf(file, "height        %llu\n", (unsigned long long)r->height);
     fprintf(file, "ratio         %.5f\n", ratio);
     fprintf(file, "milliseconds  %.2f\n", p->ms);
-    fprintf(file, "first layout  %.2f\n", p->first_ms);
-    fprintf(file, "by            %s\n", r->by);
 }
 
 int fl_plan_pack_main(int argc, char **argv)
 {
-    struct options o = {.how = {.seed = 1}, .align = 1, .budget_ms = UINT64_MAX};
+    struct options o = {.align = 1};
     struct argp argp = {option, parse, "FILE", doc, NULL, NULL, NULL};
     struct fl_packing packing;
     struct fl_table t;
 
     argp_parse(&argp, argc, argv, 0, NULL, &o);
-    if (o.budget_ms == UINT64_MAX) {
-        o.budget_ms = o.how.budget_cost == 0 ? 1000 : 0;
-    }
-    o.how.budget_ns = fl_min(o.budget_ms, UINT64_MAX / 1000000) * 1000000;
     if (!fl_table_read(&t, o.path)) {
         return FL_EXIT_OWN;
     }
     for (size_t i = 0; i < t.n; i++) {
         t.buffer[i].align = fl_max(t.buffer[i].align, o.align);
     }
-    bool is_good = fl_table_pack(&t, o.how, &packing);
+    bool is_good = fl_table_pack(&t, &packing);
     if (is_good) {
         bool takes_stdout = o.output != NULL && o.output[0] == '-' && o.output[1] == '\0';
         report(&t, &packing, takes_stdout ? stderr : stdout);

@@ -226,42 +226,25 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static void note_first(void *arg, uint64_t height)
-{
-    uint64_t *first = arg;
-
-    (void)height;
-    if (*first == 0) {
-        *first = now_ns();
-    }
-}
-
 /* The memory is there before the clock starts: the packer's time is what is asked for. */
-bool fl_table_pack(struct fl_table *t, struct fl_pack_how how, struct fl_packing *out)
+bool fl_table_pack(struct fl_table *t, struct fl_packing *out)
 {
-    uint64_t first = 0;
+    size_t len = fl_pack_scratch(t->n);
+    void *scratch = mmap(NULL, len, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
-    how.scratch_len = fl_max(fl_pack_scratch(t->n), (size_t)64 << 20);
-    how.scratch = mmap(NULL, how.scratch_len, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (how.scratch == MAP_FAILED) {
+    if (scratch == MAP_FAILED) {
         fprintf(stderr, "faultplan: no memory for %zu buffers\n", t->n);
         return false;
     }
-    how.now_ns = now_ns;
-    how.better = note_first;
-    how.arg = &first;
     uint64_t begin = now_ns();
-    int rc = fl_pack(t->buffer, t->n, &how, &out->result);
-    uint64_t end = now_ns();
-    munmap(how.scratch, how.scratch_len);
+    int rc = fl_pack(t->buffer, t->n, scratch, len, &out->result);
+    out->ms = (double)(now_ns() - begin) / 1e6;
+    munmap(scratch, len);
     if (rc != 0) {
         fprintf(stderr, "faultplan: these buffers cannot be packed: %s\n", strerror(-rc));
-        return false;
     }
-    out->ms = (double)(end - begin) / 1e6;
-    out->first_ms = first == 0 ? out->ms : (double)(first - begin) / 1e6;
-    return true;
+    return rc == 0;
 }
 
 uint64_t fl_table_parse_number(const char *arg, struct argp_state *state)

@@ -23,12 +23,10 @@ void fl_table_free(struct fl_table *t);
 struct fl_packing {
     struct fl_pack_result result;
     double ms;
-    double first_ms; /* until there was a layout */
 };
 
-/* Gives the buffers offsets. `how`: budget, capacity, seed; the rest is filled in. False: a line on
- * standard error. */
-bool fl_table_pack(struct fl_table *t, struct fl_pack_how how, struct fl_packing *out);
+/* Gives the buffers offsets. False: a line on standard error. */
+bool fl_table_pack(struct fl_table *t, struct fl_packing *out);
 
 /* A number of bytes, with K, M, G or T behind it perhaps, or argp's error. */
 struct argp_state;
