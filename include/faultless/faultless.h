@@ -107,8 +107,7 @@ FL_API int fl_residency_read(struct fl_residency *out);
  * iteration begins and ends. After a few of them that were alike, the large blocks of the next one
  * are served from one arena: each at the address that it had before, populated. A step that turns
  * out different costs memory and never correctness. What is not freed by the end of its step stays
- * where it is. Programs that say nothing are watched for steps, thread by thread
- * (FAULTLESS_STEPS=auto).
+ * where it is. A program that says nothing has no steps: its blocks are populated all the same.
  *
  * A context is one kind of loop. A thread may be in several, one within the other: its requests
  * belong to the innermost. Several threads may be in one at once (a server's, say): each learns
