@@ -17,7 +17,8 @@ class _Thread(threading.local):
 
     def __init__(self) -> None:
         self.begun: List[bool] = []
-        self.in_loop = False  # between two calls of next_step()
+        self.in_loop = False  # the library's step between two calls of next_step()
+        self.is_paced = False  # next_step() counts this thread's steps
 
 
 _thread = _Thread()
@@ -53,7 +54,8 @@ class Step(contextlib.ContextDecorator):
         library = _library.library()
         if _thread.begun.pop() and library is not None:
             library.fl_step_end(self._id())
-        marks.mark()
+        if self._name is not None or not _thread.is_paced:
+            marks.mark()
 
 
 class Turns:
@@ -90,7 +92,11 @@ def step(name: Union[None, str, _Function] = None) -> Union[Step, _Function]:
 
 
 def next_step() -> None:
-    """The calling thread's step ends here, and its next one begins: for loops in which one place alone can be reached."""
+    """The calling thread's step ends here, and its next one begins: for loops in which one place alone can be reached.
+    Within a step() it does nothing: that one counts."""
+    if _thread.begun:
+        return
+    _thread.is_paced = True
     library = _library.library()
     if library is not None:
         if _thread.in_loop:

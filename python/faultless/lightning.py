@@ -12,8 +12,7 @@ __all__ = ["Steps"]
 
 
 class Steps(Callback):  # type: ignore[misc]
-    """Batches of training are steps, and so are those of validation, as another kind. Not with `python -m faultless` as
-    well: there the optimizer's steps are the steps."""
+    """Batches of training are steps, and so are those of validation, as another kind."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -250,14 +250,17 @@ static void end_served_step(struct fl_step_context *c)
 /* What the packer has made is served from the next step on. */
 static void take_made(struct fl_step_context *c)
 {
-    struct fl_layout *no_good = c->job.unwanted ? c->job.grown : NULL;
+    bool is_done = atomic_load_explicit(&c->job.state, memory_order_acquire) == FL_JOB_DONE;
+    bool outgrown = is_done && c->job.outgrown;
+    struct fl_layout *no_good = c->job.unwanted || outgrown ? c->job.grown : NULL;
     struct fl_layout *l = fl_engine_collect(c);
 
     /* It is not at work any more; and may serve once more, since it was known meanwhile. */
     if (no_good != NULL && !c->job.unwanted && no_good != c->serve.layout) {
         forget(c, no_good);
-    }
-    if (l != NULL) {
+    } else if (no_good != NULL && outgrown) {
+        fl_context_end_plan(c, FL_END_BAD);
+    } else if (l != NULL) {
         c->serve.layout = c->serve.last = l;
         go(c, EVENT_LAYOUT);
     } else if (c->state == FL_PACK && atomic_load(&c->job.state) == FL_JOB_NONE) {

@@ -22,27 +22,6 @@ static unsigned envelope_percent(void)
     return memory_moves() ? 100 : 5;
 }
 
-/* Sizes that grow get room for GROWTH_STEPS more steps, a sixteenth at most: bytes of a step grow
- * by `growth` parts of GROWTH_ONE a step. What merely varies gets none: after n steps one in n + 1
- * is beyond all of them, and what headroom leaves unused lies in huge pages that are in memory
- * (bench/plan/value, six lengths: 1.06 x the live peak with a tenth of the range, 1.03 with
- * none). */
-enum { GROWTH_ONE = 1 << 16, GROWTH_STEPS = 16 };
-
-static uint64_t headroom_of(uint64_t bytes, uint64_t growth)
-{
-    return fl_min(bytes / GROWTH_ONE * growth * GROWTH_STEPS, bytes / 16);
-}
-
-static void leave_headroom(struct fl_slot *s, uint64_t growth)
-{
-    if (memory_moves() && fl_slot_is_planned(s) && s->zone == 0 && s->least != s->most) {
-        uint64_t most = fl_max(s->size - s->headroom, s->most);
-        s->size = fl_align_up(most + headroom_of(most, growth), fl_page.base);
-        s->headroom = s->size - most;
-    }
-}
-
 static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nlives)
 {
     struct fl_layout *l = fl_layout_new(lives[0].n);
@@ -60,49 +39,33 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
     }
     l->horizon = merged.horizon;
     l->largest = merged.largest;
-    l->past = (struct fl_past){.seen = nlives, .asked_least = UINT64_MAX};
     l->hash = lives[0].hash;
     l->exact = nlives == 1;
     return l;
-}
-
-/* In parts of GROWTH_ONE a step. One step that asks for more than ever is no growth: all since the
- * layout was made have to. */
-static uint64_t growth_of(const struct fl_past *p)
-{
-    bool grows = p->steps != 0 && p->asked_then >= GROWTH_ONE && p->asked_least > p->asked_then;
-
-    return grows ? (p->asked_most - p->asked_then) / (p->asked_then / GROWTH_ONE) / p->steps : 0;
-}
-
-/* What is known of the steps when a layout is made anew. */
-static struct fl_past past_of(const struct fl_past *p)
-{
-    return (struct fl_past){.asked_most = p->asked_most,
-                            .asked_then = p->asked_most,
-                            .asked_least = UINT64_MAX,
-                            .seen = p->seen + p->steps};
 }
 
 /* As `from`, whose slots may have grown. */
 static struct fl_layout *grown_copy(const struct fl_layout *from)
 {
     struct fl_layout *l = fl_layout_copy(from);
-    uint64_t growth = growth_of(&from->past);
 
-    if (l == NULL) {
-        return NULL;
+    if (l != NULL) {
+        fl_merge_zones(l->slot, l->n, from->horizon);
+        l->wish = false;
     }
-    if (growth != 0) {
-        fl_region_expect(fl_plan.region, headroom_of(from->largest, growth));
-    }
-    for (uint32_t i = 0; i < l->n; i++) {
-        leave_headroom(&l->slot[i], growth);
-    }
-    fl_merge_zones(l->slot, l->n, from->horizon);
-    l->past = past_of(&from->past);
-    l->wish = false;
     return l;
+}
+
+/* Would it hold more than steps do? Slots grow one by one, each to the largest that ever came to
+ * it, which is more than any step asks for where requests come and go. */
+static bool is_outgrown(const struct fl_layout *l, uint64_t height_before)
+{
+    uint64_t most = l->largest + l->largest / 100 * envelope_percent(), zones = 0;
+
+    for (unsigned z = 1; z <= FL_PLAN_ZONES; z++) {
+        zones += 2 * l->zone[z].len;
+    }
+    return l->height > fl_max(zones + most, height_before);
 }
 
 /* ---- the packer's input and output ---- */
@@ -195,15 +158,19 @@ int fl_engine_pack(struct fl_layout *l)
 /* NULL: there is none. */
 static struct fl_layout *make_layout(struct fl_step_context *c)
 {
-    struct fl_layout *l =
-        c->job.nlives != 0 ? from_records(c->job.lives, c->job.nlives) : c->job.layout;
+    bool grows = c->job.nlives == 0;
+    struct fl_layout *l = grows ? c->job.layout : from_records(c->job.lives, c->job.nlives);
+    uint64_t height_before = l != NULL ? l->height : 0;
 
-    if (l != NULL && fl_engine_pack(l) != 0) {
+    if (l == NULL || fl_engine_pack(l) != 0) {
         fl_layout_free(l);
         return NULL;
     }
-    if (l != NULL) {
-        fl_layout_make_entries(l);
+    fl_layout_make_entries(l);
+    c->job.outgrown = grows && is_outgrown(l, height_before);
+    if (c->job.outgrown) {
+        fl_layout_free(l);
+        return NULL;
     }
     return l;
 }
@@ -216,7 +183,6 @@ void fl_engine_want(struct fl_step_context *c)
     if (c->job.grown != NULL) { /* it goes on growing while it serves */
         c->job.layout = grown_copy(c->job.grown);
         c->job.grown->wish = false;
-        c->job.grown->past = past_of(&c->job.grown->past);
     }
     atomic_store_explicit(&c->job.state, FL_JOB_WANTED, memory_order_release);
     if (fl_plan.config.background) {
@@ -226,27 +192,28 @@ void fl_engine_want(struct fl_step_context *c)
     }
 }
 
-/* The layout's place among those that are known: that of its like, or a free one, or the
- * oldest's. */
+/* The layout's place among those that are known: that of its like, or a free one, or that of the
+ * one that was not served for the longest time. */
 static unsigned place_of(struct fl_step_context *c, const struct fl_layout *l)
 {
-    unsigned like = fl_context_find_known(c, l->hash, l->n), unused = 0;
+    unsigned at = fl_context_find_known(c, l->hash, l->n);
 
-    while (unused < FL_LAYOUTS && c->serve.known[unused] != NULL) {
-        unused++;
+    for (unsigned i = 0; at == FL_LAYOUTS && i < FL_LAYOUTS; i++) {
+        at = c->serve.known[i] == NULL ? i : at;
     }
-    return like < FL_LAYOUTS     ? like
-           : unused < FL_LAYOUTS ? unused
-                                 : (unsigned)(c->stats.layouts % FL_LAYOUTS);
+    if (at < FL_LAYOUTS) {
+        return at;
+    }
+    at = 0;
+    for (unsigned i = 1; i < FL_LAYOUTS; i++) {
+        at = c->serve.known[i]->served_at < c->serve.known[at]->served_at ? i : at;
+    }
+    return at;
 }
 
-/* What `old` has served and grown by since the job was wanted is left to the next one. */
+/* What `old` has grown by since the job was wanted is left to the next one. */
 static void carry_growth(const struct fl_layout *old, struct fl_layout *l)
 {
-    bool headroom = l->past.headroom;
-
-    l->past = old->past;
-    l->past.headroom = headroom;
     if (!old->wish || old->n != l->n) {
         return;
     }
@@ -255,7 +222,6 @@ static void carry_growth(const struct fl_layout *old, struct fl_layout *l)
         struct fl_slot *s = &l->slot[i];
         if (fl_slot_is_planned(s) && was->size > s->size) {
             s->size = s->most = was->size;
-            s->headroom = 0;
             l->wish = true;
         }
         if (fl_slot_is_planned(s) && was->zone != s->zone) { /* it was marked */
@@ -274,6 +240,7 @@ static void know(struct fl_step_context *c, struct fl_layout *l)
     if (old != NULL && old == c->job.grown) {
         carry_growth(old, l);
     }
+    l->served_at = atomic_load_explicit(&c->stats.steps, memory_order_relaxed);
     fl_context_set_known(c, i, l);
     fl_stats_bump(&c->stats.layouts);
     fl_timeline_moment(FL_TIMELINE_PLAN, l->height);
@@ -292,7 +259,7 @@ static void end_job(struct fl_step_context *c, bool failed)
         c->job.grown->wish = true;
     }
     c->job.layout = c->job.grown = NULL;
-    c->job.unwanted = false;
+    c->job.unwanted = c->job.outgrown = false;
     atomic_store(&c->job.state, FL_JOB_NONE);
 }
 

@@ -57,8 +57,7 @@ enum fl_slot_kind {
 };
 
 struct fl_slot {
-    uint64_t size;         /* the largest seen, and headroom where that varied */
-    uint64_t headroom;     /* bytes of these */
+    uint64_t size;         /* the largest seen */
     uint64_t least, most;  /* that were asked for */
     uint64_t align;        /* the largest */
     uint64_t birth, death; /* counted in births of the newest step; 0 .. horizon */

@@ -14,37 +14,14 @@ enum { CAP_SHARE = 64, REST_NS = 100000000 };
 static const size_t chunk_least = (size_t)128 << 20;
 static const size_t touch_step = (size_t)8 << 20,
                     touch_least = (size_t)64 << 20; /* where first touches are served */
-/* What is expected, and was not asked for yet. */
-static size_t ahead(const struct fl_region *r)
-{
-    return r->refill.expected - fl_min(r->refill.expected, r->stats.in_use_peak);
-}
-
-void fl_region_expect(struct fl_region *r, size_t bytes)
-{
-    unsigned zone = fl_zone_wish(r, fl_page.huge);
-
-    fl_move_prove(&r->pages);
-    if (!fl_placing_moves(&r->zones.placing, zone)) { /* it comes from no reserve */
-        return;
-    }
-    fl_region_lock(r);
-    bytes = fl_align_up(bytes, fl_page.huge);
-    r->refill.expected = fl_align_up(r->stats.in_use_peak, fl_page.huge) + bytes;
-    r->refill.demand = fl_max(r->refill.demand, bytes);
-    r->zones.of[zone].demand = fl_max(r->zones.of[zone].demand, bytes);
-    fl_region_unlock(r);
-    atomic_store(&r->wants_worker, true);
-}
 
 static size_t cap(const struct fl_region *r)
 {
     size_t most = fl_max(r->pages.reserve.chunk_len, chunk_least) * FL_RESERVE_CHUNKS;
     size_t share =
         fl_max(r->stats.in_use_peak / CAP_SHARE, r->config.first_touch ? touch_least : 0);
-    size_t wish = fl_max(r->config.stock != 0 ? r->config.stock : share, ahead(r));
 
-    return r->config.no_stock ? 0 : fl_min(wish, most);
+    return r->config.no_stock ? 0 : fl_min(r->config.stock != 0 ? r->config.stock : share, most);
 }
 
 /* Bytes that are ready for the zone. */
@@ -57,9 +34,9 @@ static size_t ready_of(const struct fl_region *r, const struct fl_zone *z)
 static size_t goal(const struct fl_region *r)
 {
     size_t allowed = fl_supply_allowed(r, 0), others = fl_region_counted(r) - r->pages.reserve.held;
-    size_t room = ahead(r) != 0 || r->config.stock != 0 || r->config.first_touch ? SIZE_MAX
-                  : allowed > others                                             ? allowed - others
-                                                                                 : 0;
+    size_t room = r->config.stock != 0 || r->config.first_touch ? SIZE_MAX
+                  : allowed > others                            ? allowed - others
+                                                                : 0;
 
     if (atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) == FL_METHOD_NONE ||
         atomic_load_explicit(&r->pages.move.unproven, memory_order_relaxed) ||

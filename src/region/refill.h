@@ -10,9 +10,8 @@ struct fl_fill_plan;
 
 /* Lock: region. */
 struct fl_refill {
-    bool filling;    /* up to the high watermark, once begun */
-    size_t expected; /* bytes that will be wanted soon after the start, by an earlier run */
-    size_t demand;   /* bytes that recent requests took from the kernel or from the reserve */
+    bool filling;  /* up to the high watermark, once begun */
+    size_t demand; /* bytes that recent requests took from the kernel or from the reserve */
 };
 
 /* Notes that requests needed `bytes` that were in no free extent; calls for the worker

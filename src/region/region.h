@@ -207,10 +207,6 @@ size_t fl_region_clear_out(struct fl_region *r);
  * No lock of ours held. */
 void fl_region_note_limit(struct fl_region *r);
 
-/* `bytes` more than ever were in use will be wanted soon, where the calling thread's blocks lie:
- * that reserve is filled with as many, as far as memory allows, until they have been asked for. */
-void fl_region_expect(struct fl_region *r, size_t bytes);
-
 /* Are maps counted, used or not (RLIMIT_AS, RLIMIT_DATA, overcommit_memory=2)? Some 10 us. */
 bool fl_region_counts_maps(struct fl_region *r);
 

@@ -94,7 +94,6 @@ void fl_supply_cancel(struct fl_region *r, struct fl_fill_plan *g)
 static bool is_real(const struct fl_region *r, const struct fl_fill_plan *g)
 {
     return !r->config.wait_for_touch || g->to_stay || r->config.stock != 0 ||
-           r->refill.expected > r->stats.in_use_peak ||
            (g->live.len >= fl_page.huge && fl_left_was_touched(r, g->live.len));
 }
 

@@ -227,6 +227,36 @@ class Wheel(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(json.loads(done.stdout)["steps"]), 7, done.stdout)  # the first mark ends no step
 
+    def test_a_step_that_two_places_see_counts_once(self):
+        self.write_torch(NEW_TORCH)
+        program = self.write("program.py", """
+            import sys
+            import faultless
+            from served import served, work
+            from torch.optim.optimizer import Optimizer
+            optimizer = Optimizer()
+
+            def iterate():
+                with faultless.step():
+                    work()
+                    if sys.argv[1] == "within":
+                        optimizer.step()
+                if sys.argv[1] == "after":
+                    optimizer.step()
+
+            if sys.argv[2:] == ["marks"]:
+                for _ in range(8):
+                    iterate()
+            else:
+                print(served(iterate))
+        """)
+        for where in ("within", "after"):
+            self.expect(self.python("-m", "faultless", program, where), "10\n")
+            done = run("faultstat", "run", "--json", "--output=-", "--", sys.executable, "-m", "faultless", program, where,
+                       "marks", PYTHONPATH=self.folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(len(json.loads(done.stdout)["steps"]), (7, 8), done.stdout)
+
     def test_counters_are_the_headers(self):
         from faultless import _library
 

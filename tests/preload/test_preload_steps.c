@@ -118,6 +118,29 @@ static void when_a_plan_begins_no_step_takes_its_faults(void **state)
     }
 }
 
+/* Places that only grew would come to hold more than any step does. */
+static void no_more_is_held_than_without_plans(void **state)
+{
+    static const char *const how[] = {"FAULTLESS_DISABLE=", "FAULTLESS_DISABLE=move,uffd"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof how / sizeof how[0]; i++) {
+        char entry[64];
+        long peak[2];
+        for (size_t off = 0; off < 2; off++) {
+            snprintf(entry, sizeof entry, "FAULTLESS_STEPS=%s", off ? "off" : "declared");
+            const struct fl_run *r = fl_run_how(&(struct fl_how){
+                .argv = FL_ARGV("victim_optional", "200"), .env = FL_ENV(entry, how[i]), .seconds = 120});
+            fl_run_assert_active(r);
+            peak[off] = figure(r, "populated_peak_bytes");
+            print_message("           %s %s: %ld MiB, live %ld; %ld steps, %ld plans, %ld dropped\n", how[i],
+                          entry, peak[off] >> 20, fl_run_said(r, "peak ") >> 10, figure(r, "plan_steps"),
+                          figure(r, "plan_layouts"), figure(r, "plan_drops"));
+        }
+        assert_true(peak[0] <= peak[1] + peak[1] / 50 + (4L << 20)); /* two huge pages: their edges */
+    }
+}
+
 static void the_victim_is_right_under_glibc(void **state)
 {
     (void)state;
@@ -142,6 +165,7 @@ int main(void)
         cmocka_unit_test(one_more_or_less_shifts_nothing),
         cmocka_unit_test(kinds_of_steps_take_turns),
         cmocka_unit_test(what_does_not_repeat_is_served_as_ever),
+        cmocka_unit_test(no_more_is_held_than_without_plans),
         cmocka_unit_test(when_a_plan_begins_no_step_takes_its_faults),
         cmocka_unit_test(a_first_step_waits_for_the_start),
     };

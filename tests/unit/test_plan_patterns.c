@@ -200,37 +200,6 @@ static void sizes_that_vary(void **state)
     assert_true(served() >= 95);
 }
 
-static void sizes_that_grow(void **state)
-{
-    (void)state;
-    for (size_t s = 0; s < 60; s++) {
-        train_step(1, 10 * TOKENS + s);
-    }
-    (void)served();
-    for (size_t s = 60; s < 120; s++) {
-        train_step(1, 10 * TOKENS + s);
-    }
-    assert_true(served() >=
-                98); /* what is larger than its slot is served by the next layout alone */
-}
-
-/* Steps that are half as large again are no growth that goes on: memory is made ready for no more
- * than slots may have of headroom. */
-static void a_leap_is_not_expected_again(void **state)
-{
-    const uint64_t *expected = &region.refill.expected, *peak = &region.stats.in_use_peak;
-    bool any_was = false;
-
-    (void)state;
-    for (size_t s = 0; s < 120; s++) {
-        train_step(1, (10 * TOKENS + s) * (s < 60 ? 2 : s < 80 ? 3 : 4) / 2);
-        assert_true(*expected <= *peak + *peak / 16 + 2 * MIB(2));
-        any_was = any_was || *expected > *peak;
-    }
-    assert_true(any_was || is_reserved());
-    assert_sound();
-}
-
 /* A fifth of the layers is left out, other ones in each step: no step is like the next, and a plan
  * would cost more than it gives. */
 static void layers_left_out_at_random_are_not_planned(void **state)
@@ -318,8 +287,6 @@ int main(void)
         T(accumulation),
         T(accumulation_with_sizes_that_vary),
         T(sizes_that_vary),
-        T(sizes_that_grow),
-        T(a_leap_is_not_expected_again),
         T(layers_left_out_at_random_are_not_planned),
         T(training_and_evaluation_in_turn),
         T(two_forms_in_turn),

@@ -217,7 +217,7 @@ static void a_slot_that_was_too_small_grows(void **state)
     assert_sound();
 }
 
-/* What merely varies has no headroom; a size beyond all others misses until the layout is made
+/* A size beyond all others misses until the layout is made
  * anew, which the end of the next step has. */
 static void a_size_that_was_never_as_large_misses_in_two_steps(void **state)
 {
@@ -236,32 +236,6 @@ static void a_size_that_was_never_as_large_misses_in_two_steps(void **state)
     assert_in_range(plan_stats().misses - before.misses, 1, 2 * N);
     assert_int_equal(plan_stats().layouts, before.layouts + 1);
     assert_int_equal(plan_stats().drops, 0);
-    assert_sound();
-}
-
-/* Sizes that grow in each step have room for some steps more; when they grow no more it goes. */
-static void sizes_that_grow_have_room_to(void **state)
-{
-    enum { STEPS = 48 };
-    (void)state;
-    struct loop l = {.ask = loop_usual(N), .n = N, .scale = 320};
-    plan_begin(NULL);
-    for (unsigned s = 0; s < 8; s++, l.scale++) {
-        loop_declared(&l, NULL, 1);
-    }
-    struct fl_plan_stats before = plan_stats();
-    for (unsigned s = 0; s < STEPS; s++, l.scale++) {
-        loop_declared(&l, NULL, 1);
-    }
-    uint64_t hits = plan_stats().hits - before.hits, misses = plan_stats().misses - before.misses;
-    assert_int_equal(hits + misses, STEPS * N);
-    assert_true(misses * 100 <= 15 * (hits + misses));
-    before = plan_stats();
-    l.scale--;
-    loop_declared(&l, NULL, 400);
-    assert_int_equal(plan_stats().misses, before.misses);
-    assert_int_equal(plan_stats().layouts, before.layouts + 1);
-    assert_true(plan_stats().arena_bytes <= before.arena_bytes);
     assert_sound();
 }
 
@@ -465,7 +439,6 @@ int main(void)
         cmocka_unit_test(one_more_or_less_shifts_nothing),
         cmocka_unit_test(a_slot_that_was_too_small_grows),
         cmocka_unit_test(a_size_that_was_never_as_large_misses_in_two_steps),
-        cmocka_unit_test(sizes_that_grow_have_room_to),
         cmocka_unit_test(a_plan_that_is_no_good_is_given_up_and_learned_again),
         cmocka_unit_test(what_never_repeats_holds_nothing),
         cmocka_unit_test(phases_are_told_apart_by_their_first_requests),

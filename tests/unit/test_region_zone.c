@@ -191,29 +191,6 @@ static void what_a_node_has_free_itself_is_used_first(void **state)
     assert_settled();
 }
 
-static void what_is_expected_is_put_where_the_thread_runs(void **state)
-{
-    (void)state;
-    if (!stock_begin(&(struct fl_region_config){.huge = true})) {
-        return;
-    }
-    divide();
-    ask_on(1);
-    fl_region_expect(&region, MIB(32));
-    while (fl_region_refill(&region) == 0) {
-    }
-    assert_int_equal(region.pages.reserve.ready_of[0], 0);
-    assert_int_equal(region.pages.reserve.ready_of[1], MIB(32));
-    assert_lies(take_on(1, MIB(32)), 1);
-    assert_int_equal(region.pages.reserve.ready_of[1], 0);
-    ask_touched(1); /* no stock serves that */
-    fl_region_expect(&region, MIB(64));
-    while (fl_region_refill(&region) == 0) {
-    }
-    assert_true(region.refill.expected == MIB(32));
-    assert_settled();
-}
-
 static void a_waiting_thread_gets_a_page_of_its_node(void **state)
 {
     (void)state;
@@ -294,7 +271,6 @@ int main(void)
         cmocka_unit_test(blocks_grow_within_their_zone),
         cmocka_unit_test(what_is_idle_on_one_node_goes_before_another_grows),
         cmocka_unit_test(what_a_node_has_free_itself_is_used_first),
-        cmocka_unit_test(what_is_expected_is_put_where_the_thread_runs),
         cmocka_unit_test(a_waiting_thread_gets_a_page_of_its_node),
         cmocka_unit_test(what_lies_on_each_node_can_be_told),
         cmocka_unit_test(one_node_has_one_zone),

@@ -8,7 +8,7 @@
 
 uint64_t fl_record_mix(uint64_t hash, uint64_t size)
 {
-    return (hash ^ size) * UINT64_C(0x100000001b3);
+    return (hash ^ size >> 12) * UINT64_C(0x100000001b3); /* FNV's prime; sizes are whole pages */
 }
 
 /* The record under way, and those before it. Any thread: one that frees looks for a life. */

@@ -74,8 +74,7 @@ void fl_layout_make_entries(struct fl_layout *l)
         const struct fl_slot *s = &l->slot[i];
         struct fl_plan_entry *entry = &l->entry[i];
         bool varies = s->least != s->most;
-        l->past.headroom = l->past.headroom || s->headroom != 0;
-        entry->least = varies ? 1 : s->least;
+        entry->least = s->least;
         entry->most = varies ? s->size : s->most;
         entry->room = s->size;
         entry[1].before = entry->before + entry->most;

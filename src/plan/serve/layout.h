@@ -8,17 +8,7 @@ enum { FL_SIGNATURE = 3 }; /* requests that a step is recognised by */
 
 #define FL_ENTRY_NONE UINT32_MAX
 
-/* What is known of the steps that a layout serves. */
-struct fl_past {
-    uint64_t asked_most;  /* bytes that one of them asked for in planned slots, at most */
-    uint64_t asked_then;  /* the same, when the layout was made; 0: it has served none */
-    uint64_t asked_least; /* bytes that one of them asked for since */
-    uint32_t seen;        /* steps that its sizes are known from, when it was made; 0: unknown */
-    uint32_t steps;       /* that it has served since */
-    bool headroom;        /* some slot has some */
-};
-
-/* Constant once made, but for `past`, and for what `wish` says. */
+/* Constant once made, but for what `wish` says. */
 struct fl_layout {
     uint32_t n;
     uint64_t hash;   /* of the record it was made from */
@@ -27,9 +17,9 @@ struct fl_layout {
     uint64_t largest;     /* bytes that any one step held at once */
     struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
     bool wish;            /* some slot has grown */
-    struct fl_past past;
     bool exact;      /* for steps like one that was repeated to the byte */
     uint32_t serial; /* no other has it */
+    uint64_t served_at; /* the context's count of served steps, when it served one last */
     struct fl_plan_zone zone[FL_PLAN_ZONES + 1];
     /* One for each slot, and one more, that nothing fits. The slots lie behind them. */
     struct fl_plan_entry entry[] __attribute__((aligned(FL_CACHE_LINE)));

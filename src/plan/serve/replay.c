@@ -112,21 +112,7 @@ static void wish(struct fl_step_context *c, const struct fl_plan_entry *s, size_
 
     if (len > slot->size && slot->kind != FL_SLOT_KEPT) {
         slot->size = slot->most = len;
-        slot->headroom = 0;
         c->serve.layout->wish = true;
-    }
-}
-
-/* A hit of a size that varies. Where most of its headroom is used the layout is made anew, before a
- * request is larger than its slot. */
-static void note_size(struct fl_step_context *c, const struct fl_plan_entry *s, size_t len)
-{
-    struct fl_layout *l = c->serve.layout;
-    struct fl_slot *slot = &l->slot[s - l->entry];
-
-    if (FL_UNLIKELY(len > slot->most)) {
-        slot->most = len;
-        l->wish = l->wish || (slot->headroom != 0 && len > slot->size - slot->headroom / 4);
     }
 }
 
@@ -148,16 +134,17 @@ static const struct fl_plan_entry *find_entry(struct fl_step_context *c, size_t 
     if (s == c->serve.end) {
         return NULL;
     }
-    bool varies = s->least != s->most && len / 4 <= s->most;
-    for (const struct fl_plan_entry *on = s; !varies && on < c->serve.end && on - s <= AHEAD;
-         on++) {
+    for (const struct fl_plan_entry *on = s; on < c->serve.end && on - s <= AHEAD; on++) {
         if (on->most == len && on->least == len) { /* a size that varies proves nothing */
             return on;
         }
     }
-    if (varies || (!c->serve.layout->exact &&
-                   is_about(s->most, len))) { /* it is this one, of another size than ever */
-        wish(c, s, len);
+    bool varies = s->least != s->most;
+    if (varies && len <= s->most) {
+        return s;
+    }
+    if ((varies || !c->serve.layout->exact) && is_about(s->most, len)) {
+        wish(c, s, len); /* it is this one, of another size than ever */
         return s;
     }
     return NULL;
@@ -211,7 +198,6 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
     }
     struct fl_extent *e = at_entry(c, s, len);
     if (FL_LIKELY(e != NULL)) {
-        note_size(c, s, len);
         note_hits(c, 1, len);
         return e;
     }

@@ -73,21 +73,6 @@ void fl_replay_resume(struct fl_step_context *c)
     c->serve.end = c->serve.layout->entry + c->serve.layout->n;
 }
 
-/* Sizes that have not grown for long need less headroom, or another one: the layout is made
- * anew. */
-static void note_step(struct fl_step_context *c)
-{
-    enum { LONG = 4 }; /* times the steps that it was made of */
-    struct fl_layout *l = c->serve.layout;
-    struct fl_past *p = &l->past;
-
-    p->asked_then = p->asked_then != 0 ? p->asked_then : c->serve.step.asked;
-    p->asked_most = fl_max(p->asked_most, c->serve.step.asked);
-    p->asked_least = fl_min(p->asked_least, c->serve.step.asked);
-    p->steps++;
-    l->wish = l->wish || (p->headroom && p->seen != 0 && p->steps == LONG * p->seen);
-}
-
 /* Where threads take turns, their arenas do, too: pages move to and fro, where one heap would have
  * them in place. Where the step computes little beside, the plan is worth less than none. */
 static bool churns(struct fl_step_context *c)
@@ -113,12 +98,12 @@ enum fl_end fl_replay_end(struct fl_step_context *c)
                (s->step.missed > s->step.exempt + s->step.asked / 20 ||
                 s->step.mismatched > FL_SIGNATURE + s->step.requests / 20);
 
-    note_step(c);
     c->learn.relearn = differs && s->step.mismatched > s->step.requests / 100;
     s->mismatched_steps = mismatched ? s->mismatched_steps + 1 : 0;
     s->bad = (uint8_t)(s->bad << 1 | bad);
     s->served++;
     fl_stats_bump(&c->stats.steps);
+    s->layout->served_at = atomic_load_explicit(&c->stats.steps, memory_order_relaxed);
     if (s->mismatched_steps >= MISMATCHED_MOST) { /* from the first on: it is right for none */
         return s->served > s->mismatched_steps ? FL_END_MISMATCHED : FL_END_BAD;
     }
