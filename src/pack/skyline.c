@@ -269,6 +269,7 @@ uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p)
         }
         uint32_t i = s.of_rank[best - 1];
         struct fl_pack_block *b = &block[i];
+        fl_assert(b->start - p->from >= seg && b->end - p->from <= s.next[seg]);
         b->offset = (height_of(&s, seg) + b->mask) & ~b->mask;
         uint64_t top = b->offset + b->size;
         height = fl_max(height, top);

@@ -214,6 +214,7 @@ int fl_plan_end(struct fl_step_context *c)
         return -EINVAL;
     }
     c = fl_plan_mine;
+    fl_assert(atomic_load(&c->who.thread) == fl_plan_self());
     fl_plan_cursor = NULL;
     atomic_store(&c->inside, true);
     fl_context_step_end(c);

@@ -168,6 +168,7 @@ static void rest(struct fl_step_context *c, bool longer, unsigned least)
 
 static void forget(struct fl_step_context *c, struct fl_layout *l)
 {
+    fl_assert(l != NULL && l != c->serve.layout);
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {
         if (c->serve.known[i] == l) {
             fl_context_set_known(c, i, NULL);
@@ -194,6 +195,7 @@ static const struct {
 
 void fl_context_end_plan(struct fl_step_context *c, enum fl_end why)
 {
+    fl_assert(c->state == FL_SERVE && c->serve.layout != NULL);
     struct fl_layout *l = c->serve.layout;
     bool in_work = atomic_load(&c->job.state) != FL_JOB_NONE && c->job.grown == l;
 
@@ -225,6 +227,7 @@ void fl_context_end_plan(struct fl_step_context *c, enum fl_end why)
 /* A step of the layout begins with the next request. */
 static void serve(struct fl_step_context *c, struct fl_layout *l)
 {
+    fl_assert(l != NULL);
     c->serve.layout = l;
     go(c, EVENT_LAYOUT);
     if (!fl_replay_begin(c)) {

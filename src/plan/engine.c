@@ -68,93 +68,6 @@ static bool is_outgrown(const struct fl_layout *l, uint64_t height_before)
     return l->height > fl_max(zones + most, height_before);
 }
 
-/* ---- the packer's input and output ---- */
-
-static size_t buffers_len(const struct fl_layout *l)
-{
-    return 2 * (size_t)l->n * (sizeof(struct fl_pack_buffer) + sizeof(uint32_t));
-}
-
-void fl_engine_drop_buffers(const struct fl_layout *l, struct fl_merge_buffers *b)
-{
-    fl_plan_unmap(b->buffer, buffers_len(l));
-}
-
-bool fl_engine_buffers(const struct fl_layout *l, struct fl_merge_buffers *out)
-{
-    struct fl_merge_unit unit = {FL_GRANULE, FL_HUGE_FROM, fl_page.huge};
-
-    out->buffer = fl_plan_map(buffers_len(l));
-    if (out->buffer != NULL) {
-        out->back = (uint32_t *)(out->buffer + 2 * (size_t)l->n);
-        fl_merge_buffers(l->slot, l->n, unit, out);
-    }
-    return out->buffer != NULL;
-}
-
-static int find_offsets(struct fl_merge_buffers *b, struct fl_pack_result *out)
-{
-    size_t len = fl_pack_scratch(b->free);
-    void *scratch = fl_plan_map(len);
-    int rc = scratch != NULL ? fl_pack(b->buffer, b->free, scratch, len, out) : -ENOMEM;
-
-    if (rc == 0) {
-        fl_pack_warm(b->buffer, b->free, out->height, scratch, len);
-        bool is_good = fl_pack_is_valid(b->buffer, b->free, out->height, scratch, len);
-        rc = is_good ? 0 : -EDOM;
-    }
-    fl_plan_unmap(scratch, len);
-    return rc;
-}
-
-static uint64_t largest_align(const struct fl_merge_buffers *b, size_t from, size_t to)
-{
-    uint64_t align = FL_GRANULE;
-
-    for (size_t i = from; i < to; i++) {
-        align = fl_max(align, b->buffer[i].align);
-    }
-    return align;
-}
-
-/* Blocks of zones live for the whole step: they lie one on the other, a zone's in even steps below
- * those in odd ones, and alike in both. Returns where the others begin. */
-static uint64_t stack_zones(const struct fl_layout *l, struct fl_merge_buffers *b)
-{
-    uint64_t top = 0, align = largest_align(b, b->free, b->n);
-
-    for (size_t i = b->free; i < b->n; i++) {
-        bool is_other =
-            i != b->free && (l->slot[b->back[i] / 2].zone != l->slot[b->back[i - 1] / 2].zone ||
-                             b->back[i] % 2 != b->back[i - 1] % 2);
-        top = fl_align_up(top, is_other ? align : b->buffer[i].align);
-        b->buffer[i].offset = top;
-        top += b->buffer[i].size;
-    }
-    return fl_align_up(top, largest_align(b, 0, b->free));
-}
-
-int fl_engine_pack(struct fl_layout *l)
-{
-    struct fl_merge_buffers b;
-    struct fl_pack_result found;
-
-    if (!fl_engine_buffers(l, &b)) {
-        return -ENOMEM;
-    }
-    int rc = find_offsets(&b, &found);
-    if (rc == 0) {
-        uint64_t floor = stack_zones(l, &b); /* those of zones lie below the others */
-        for (size_t i = 0; i < b.n; i++) {
-            uint64_t offset = b.buffer[i].offset + (i < b.free ? floor : 0);
-            l->slot[b.back[i] / 2].offset[b.back[i] % 2] = offset;
-        }
-        l->height = fl_max(floor + found.height, FL_GRANULE);
-    }
-    fl_engine_drop_buffers(l, &b);
-    return rc;
-}
-
 /* NULL: there is none. */
 static struct fl_layout *make_layout(struct fl_step_context *c)
 {
@@ -179,6 +92,8 @@ static void work_on(struct fl_step_context *c);
 
 void fl_engine_want(struct fl_step_context *c)
 {
+    fl_assert(atomic_load(&c->job.state) == FL_JOB_NONE);
+    fl_assert((c->job.nlives != 0) != (c->job.grown != NULL));
     fl_record_drop_all(c);
     if (c->job.grown != NULL) { /* it goes on growing while it serves */
         c->job.layout = grown_copy(c->job.grown);
@@ -234,6 +149,7 @@ static void carry_growth(const struct fl_layout *old, struct fl_layout *l)
 /* It takes the place of its like. */
 static void know(struct fl_step_context *c, struct fl_layout *l)
 {
+    fl_assert(l->height != 0);
     unsigned i = place_of(c, l);
     struct fl_layout *old = c->serve.known[i];
 

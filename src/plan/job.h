@@ -27,9 +27,7 @@ struct fl_pack_job {
     unsigned failures;        /* in a row: the steps were too different. The context's thread */
 };
 
-/* The layout's buffers, in plan memory. False: there is none. */
-bool fl_engine_buffers(const struct fl_layout *l, struct fl_merge_buffers *out);
-void fl_engine_drop_buffers(const struct fl_layout *l, struct fl_merge_buffers *b);
+/* offsets.c */
 /* Offsets for its slots, and its height. 0 or -errno. */
 int fl_engine_pack(struct fl_layout *l);
 

@@ -184,13 +184,17 @@ static FL_INLINE bool fl_bits_take(_Atomic uint64_t *word, uint64_t mask)
 /* release, and sequentially consistent: comes before the look at `draining` that follows a free */
 static inline void fl_bits_give(_Atomic uint64_t *word, uint64_t mask)
 {
-    (void)atomic_fetch_and(word, ~mask);
+    uint64_t had = atomic_fetch_and(word, ~mask);
+
+    fl_assert((had & mask) == mask);
+    (void)had;
 }
 
 /* The granules of `e` are the caller's, and in memory. */
 static FL_INLINE struct fl_extent *fl_plan_placed(struct fl_extent *e, size_t len, size_t room,
                                                   uint64_t mask)
 {
+    fl_assert(atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_LIVE);
     e->len = len;
     e->planned.mask = mask;
     e->planned.room = room;

@@ -375,38 +375,9 @@ int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, stru
         }
     }
     fl_merge_zones(slot, m.n, m.n);
-    return 0;
-}
-
-static void add_buffer(const struct fl_slot *slot, size_t at, struct fl_merge_unit unit,
-                       struct fl_merge_buffers *out)
-{
-    const struct fl_slot *s = &slot[at / 2];
-    uint64_t u = unit.huge > unit.granule && s->size >= unit.huge_from ? unit.huge : unit.granule;
-
-    out->back[out->n] = (uint32_t)at;
-    out->buffer[out->n++] = (struct fl_pack_buffer){.size = fl_align_up(s->size, u),
-                                                    .align = fl_max(s->align, u),
-                                                    .birth = s->birth,
-                                                    .death = s->death,
-                                                    .offset = s->offset[at % 2]};
-}
-
-void fl_merge_buffers(const struct fl_slot *slot, size_t n, struct fl_merge_unit unit,
-                      struct fl_merge_buffers *out)
-{
-    out->n = 0;
-    for (uint32_t zone = 0; zone <= FL_PLAN_ZONES; zone++) {
-        for (size_t place = 0; place < 2; place++) {
-            for (size_t i = 0; i < n; i++) {
-                const struct fl_slot *s = &slot[i];
-                bool has_it = s->kind == FL_SLOT_DOUBLE_BUFFERED ||
-                              (s->kind < FL_SLOT_DOUBLE_BUFFERED && place == 0);
-                if (has_it && s->zone == zone) {
-                    add_buffer(slot, 2 * i + place, unit, out);
-                }
-            }
-        }
-        out->free = zone == 0 ? out->n : out->free;
+    for (size_t i = 0; i < m.n; i++) {
+        fl_assert(slot[i].birth < slot[i].death && slot[i].death <= m.n);
+        fl_assert(slot[i].least <= slot[i].most && slot[i].most <= slot[i].size);
     }
+    return 0;
 }

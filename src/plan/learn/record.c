@@ -44,6 +44,7 @@ void fl_record_begin(struct fl_step_context *c)
     unsigned i = (c->learn.newest + 1) % FL_RECORDS;
     struct fl_record *rec = &c->learn.record[i];
 
+    fl_assert(atomic_load(&c->job.state) == FL_JOB_NONE); /* the worker reads no record */
     if (rec->life == NULL) {
         map_records(c);
     }

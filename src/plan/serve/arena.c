@@ -11,9 +11,6 @@
 #include <errno.h>
 
 enum { ROOM_SHARE = 4 };
-/* Bytes of an arena whose tables the worker brings into memory at once: 0.3 % of them. Those of a
- * longer one come as they are used. */
-static const size_t warm_most = (size_t)4 << 30;
 
 bool fl_arena_is_open(const struct fl_arena *a)
 {
@@ -58,13 +55,17 @@ static bool claim_page(struct fl_arena *a, size_t page)
 /* `n` huge pages, all of whose granules are ours, are not in memory any more. */
 static void note_gone(struct fl_arena *a, size_t at, size_t n)
 {
-    (void)fl_bitmap_take(&a->absent, granules_of(at), granules_of(n));
+    bool took = n == 0 || fl_bitmap_take(&a->absent, granules_of(at), granules_of(n));
+
+    fl_assert(took);
+    (void)took;
     atomic_fetch_add_explicit(&a->missing, n, memory_order_relaxed);
 }
 
 /* Lock: plan. Bytes. */
 static size_t empty_run(struct fl_arena *a, size_t at, size_t n, give_back *to)
 {
+    fl_assert(n != 0 && a->use.held == 0);
     int rc = to(fl_plan.region, &a->inner, pages(a, at, n));
 
     if (rc == 0) {
@@ -269,7 +270,7 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
         a->use.opening = ++openings;
         a->moving_ns = 0;
         atomic_store_explicit(&a->draining, false, memory_order_relaxed);
-        a->cold = limit <= warm_most;
+        a->cold = true;
         atomic_store_explicit(&a->height, len, memory_order_release);
     }
     fl_plan_unlock();
@@ -277,26 +278,6 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
         fl_plan_call_worker(); /* it may age, and its tables come into memory */
     }
     return open;
-}
-
-void fl_arena_warm(struct fl_arena *a)
-{
-    struct fl_range blocks = {0, 0}, part = {0, 0};
-
-    if (!atomic_load_explicit(&a->cold, memory_order_relaxed)) {
-        return;
-    }
-    fl_plan_lock();
-    if (a->cold && fl_arena_is_open(a)) {
-        size_t granules = a->height >> FL_GRANULE_SHIFT;
-        blocks = (struct fl_range){(uintptr_t)a->inner.block, granules * sizeof(struct fl_extent)};
-        part = (struct fl_range){a->base, a->height};
-    }
-    a->cold = false;
-    fl_plan_unlock();
-    if (part.len != 0) {
-        fl_inner_warm(fl_plan.region, blocks, part);
-    }
 }
 
 static size_t held(const struct fl_arena *a)
@@ -344,6 +325,7 @@ static FL_APART size_t shift(struct fl_arena *a, size_t at, size_t n)
 /* Brings `n` huge pages from `at` on into memory, which are ours to fill. */
 static bool fill_run(struct fl_arena *a, size_t at, size_t n)
 {
+    fl_assert(n != 0 && atomic_load_explicit(&a->missing, memory_order_relaxed) >= n);
     uint64_t from_ns = fl_sys.own_ns();
     size_t done = held(a) + n > a->budget ? shift(a, at, n) : 0;
     bool filled =

@@ -1,6 +1,10 @@
 /* All arenas: which context gets which, what they lend, and how they age. */
 #include "plan/context.h"
 
+/* Bytes of an arena whose tables the worker brings into memory at once: 0.3 % of them. Those of a
+ * longer one come as they are used. */
+static const size_t warm_most = (size_t)4 << 30;
+
 struct fl_arena *fl_arena_new(void)
 {
     fl_plan_lock();
@@ -28,6 +32,26 @@ void fl_arena_retire(struct fl_arena *a)
     fl_plan_lock();
     a->use.owned = false;
     fl_plan_unlock();
+}
+
+void fl_arena_warm(struct fl_arena *a)
+{
+    struct fl_range blocks = {0, 0}, part = {0, 0};
+
+    if (!atomic_load_explicit(&a->cold, memory_order_relaxed)) {
+        return;
+    }
+    fl_plan_lock();
+    if (a->cold && fl_arena_is_open(a) && a->limit <= warm_most) {
+        size_t granules = a->height >> FL_GRANULE_SHIFT;
+        blocks = (struct fl_range){(uintptr_t)a->inner.block, granules * sizeof(struct fl_extent)};
+        part = (struct fl_range){a->base, a->height};
+    }
+    a->cold = false;
+    fl_plan_unlock();
+    if (part.len != 0) {
+        fl_inner_warm(fl_plan.region, blocks, part);
+    }
 }
 
 uint64_t fl_plan_age(struct fl_region *r)

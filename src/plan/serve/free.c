@@ -31,6 +31,7 @@ static FL_INLINE void give_block(struct fl_arena *a, struct fl_extent *e)
     size_t word = ((uintptr_t)e - (uintptr_t)a->inner.block) / (FL_BITMAP_BITS * sizeof *e);
     uint64_t mask = e->planned.mask;
 
+    fl_assert(atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_CACHED);
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
     if (FL_UNLIKELY(mask == 0)) {
         give_long(a, e);

@@ -74,6 +74,7 @@ void fl_layout_make_entries(struct fl_layout *l)
         const struct fl_slot *s = &l->slot[i];
         struct fl_plan_entry *entry = &l->entry[i];
         bool varies = s->least != s->most;
+        fl_assert(s->least <= s->most && s->most <= s->size);
         entry->least = s->least;
         entry->most = varies ? s->size : s->most;
         entry->room = s->size;

@@ -25,6 +25,7 @@ static void note_hits(struct fl_step_context *c, uint64_t hits, uint64_t bytes)
 
 static void go_on_at(struct fl_step_context *c, const struct fl_plan_entry *s)
 {
+    fl_assert(s > c->serve.layout->entry && s <= c->serve.end);
     c->serve.cursor.next = c->serve.counted = s;
 }
 
@@ -35,6 +36,7 @@ void fl_replay_count(struct fl_step_context *c)
     if (from == to) {
         return;
     }
+    fl_assert(from < to && to <= c->serve.end);
     for (const struct fl_plan_entry *s = to - from > FL_SIGNATURE ? to - FL_SIGNATURE : from;
          s < to; s++) {
         c->serve.recent[(c->serve.step.requests + (size_t)(s - from)) % FL_SIGNATURE] = s->most;

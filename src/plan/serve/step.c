@@ -38,6 +38,7 @@ static bool have_arena(struct fl_serve *s, struct fl_step_context *c)
     s->ready =
         s->arena != NULL && (fl_arena_raise(s->arena, height) || fl_arena_open(s->arena, height));
     if (s->ready) {
+        fl_assert(atomic_load(&s->arena->limit) >= height);
         fl_arena_expect(s->arena, needs);
     }
     return s->ready;
@@ -52,6 +53,7 @@ bool fl_replay_begin(struct fl_step_context *c)
 {
     struct fl_serve *s = &c->serve;
 
+    fl_assert(s->layout != NULL);
     s->step = (struct fl_step_figures){0};
     if (!have_arena(s, c)) {
         fl_replay_go_nowhere(c);
