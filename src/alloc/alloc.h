@@ -114,8 +114,8 @@ void *fl_libc_realloc(void *p, size_t n);
 void fl_free_ours(void *p);
 size_t fl_usable_ours(const void *p);
 
-/* Gives back all that is free; bytes. */
-size_t fl_trim(void);
+/* Gives back all that is free, but for `pad` bytes; those given back. */
+size_t fl_trim(size_t pad);
 
 /* The calling thread's cache, or NULL. */
 struct fl_cache *fl_thread_cache(void);

@@ -68,6 +68,10 @@ static void append_hint(struct fl_text *t, const struct fl_option_row *r)
         [FL_KIND_SIGNAL] = "a signal that programs may catch, such as USR1 or 10",
     };
 
+    if (r == &fl_option_table[FL_OPTION_stats]) {
+        fl_text_str(t, "1, table, json, or the name of a file with a / or a dot in it");
+        return;
+    }
     if (r->kind == FL_KIND_WORDS) {
         fl_text_str(t, "commas between any of ");
     }

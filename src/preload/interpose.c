@@ -193,7 +193,7 @@ EXPORT int malloc_trim(size_t pad)
 {
     fl_load();
     int saved = errno;
-    bool ours = fl_trim() != 0;
+    bool ours = fl_trim(pad) != 0;
     errno = saved;
     int theirs = fl_route.next.trim != NULL ? fl_route.next.trim(pad) : 0;
 

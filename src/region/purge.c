@@ -215,6 +215,18 @@ size_t fl_region_purge(struct fl_region *r, uint32_t age)
     return fl_region_purge_some(r, age, SIZE_MAX);
 }
 
+size_t fl_region_trim(struct fl_region *r, size_t pad)
+{
+    if (pad == 0) {
+        return fl_region_purge(r, 0);
+    }
+    fl_region_lock(r);
+    (void)fl_cache_drain_all(r, 0);
+    size_t free = fl_region_free(r).bytes + r->pages.reserve.held;
+    fl_region_unlock(r);
+    return free > pad ? fl_region_purge_some(r, 0, free - pad) : 0;
+}
+
 void fl_region_take_loan(struct fl_region *r, struct fl_fill_plan *g)
 {
     fl_assert(g->loans != 0 && g->wanted != 0);

@@ -172,6 +172,8 @@ struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_
  * pieces.c: what was freed at least `age` ticks ago (0: all, thread caches included). Returns bytes
  * given back. Threads: any; no lock is held during the system calls. */
 size_t fl_region_purge(struct fl_region *r, uint32_t age);
+/* The same of all that is free, but for `pad` bytes. */
+size_t fl_region_trim(struct fl_region *r, size_t pad);
 
 /* For the worker: from now on it serves first touches. */
 void fl_region_serve_touches(struct fl_region *r);

@@ -22,7 +22,8 @@ struct report {
 /* Of the thread that ends the process. */
 static struct report last;
 
-enum where { NOWHERE, SUMMARY, TABLE, JSON, PROMETHEUS };
+/* JSON and PROMETHEUS are files, JSON_LINE is standard error. */
+enum where { NOWHERE, SUMMARY, TABLE, JSON_LINE, JSON, PROMETHEUS };
 
 /* The worker is at the file for Prometheus; the process ends, and it is not to begin. Each looks at
  * the other's after it has set its own. */
@@ -45,6 +46,9 @@ static enum where where_to(void)
     }
     if (strcmp(text, "table") == 0) {
         return TABLE;
+    }
+    if (strcmp(text, "json") == 0) {
+        return JSON_LINE;
     }
     return len > 5 && strcmp(text + len - 5, ".prom") == 0 ? PROMETHEUS : JSON;
 }
@@ -234,6 +238,15 @@ static void say_at_exit(enum where where)
         fl_say_last(r->text, put_table(r, false));
         return;
     }
+    if (where == JSON_LINE) {
+        read_program(r->program, sizeof r->program);
+        read_nodes(&r->nodes);
+        fl_stats_format_json(&r->values, &r->nodes, &r->gpus, fl_call_pid(), r->program, &t);
+        if (r->values.requests != 0 || r->gpus.n != 0) {
+            fl_say_last(r->text, t.len);
+        }
+        return;
+    }
     if (where == SUMMARY && r->values.requests == 0 && !is_asked_for()) {
         fl_stats_format_gpu_summary(&r->gpus, fl_call_pid(), &t);
         if (t.len != 0) {
@@ -297,7 +310,7 @@ void fl_report_start(char *const env[])
         fl_say("no memory for FAULTLESS_TIMELINE");
     }
 
-    if (where == SUMMARY || where == TABLE) {
+    if (where == SUMMARY || where == TABLE || where == JSON_LINE) {
         fl_say_keep();
     }
     for (; env != NULL && *env != NULL && where == SUMMARY; env++) {
@@ -323,7 +336,7 @@ __attribute__((destructor)) static void at_exit(void)
     if (where == NOWHERE) {
         return;
     }
-    if (where == SUMMARY || where == TABLE) {
+    if (where == SUMMARY || where == TABLE || where == JSON_LINE) {
         say_at_exit(where);
         return;
     }

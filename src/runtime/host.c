@@ -129,7 +129,7 @@ void fl_host_note_limit(void)
 
     if (fl_runtime.active && !is_elsewhere() && !fl_region_busy()) {
         atomic_store(&fl_route.spread, 0);
-        (void)fl_trim();
+        (void)fl_trim(0);
         fl_region_note_limit(&fl_runtime.region);
         if (fl_route.tune_next != NULL) {
             fl_route.tune_next(fl_runtime.region.pressure.fits);

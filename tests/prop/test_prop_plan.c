@@ -86,7 +86,7 @@ static void one_job(uint64_t r)
         fl_plan_stats_read(&stats);
         break;
     case 8:
-        (void)fl_trim();
+        (void)fl_trim(0);
         break;
     default:
         (void)fl_plan_work(&region);

@@ -372,7 +372,7 @@ static void a_handler_amid_our_work_uses_the_next_allocator(void **state)
     void *r = fl_malloc_large(KIB(64));
     assert_false(fl_is_ours(r));
     fl_free_ours(p); /* left for the unlock */
-    assert_int_equal(fl_trim(), 0);
+    assert_int_equal(fl_trim(0), 0);
     fl_region_unlock(&region);
     assert_int_equal(stats().live_extents, 1);
     free(r);
@@ -385,9 +385,22 @@ static void trim_gives_all_that_is_free(void **state)
     (void)state;
     void *p = fl_malloc_large(MIB(6));
     fl_free_ours(p);
-    assert_int_equal(fl_trim(), MIB(6));
-    assert_int_equal(fl_trim(), 0);
+    assert_int_equal(fl_trim(0), MIB(6));
+    assert_int_equal(fl_trim(0), 0);
     assert_int_equal(region.held.populated, 0);
+}
+
+/* As malloc_trim(3) has it: so many bytes stay. */
+static void trim_leaves_what_is_asked_for(void **state)
+{
+    (void)state;
+    void *p = fl_malloc_large(MIB(40));
+    fl_free_ours(p);
+    assert_int_equal(fl_trim(MIB(64)), 0);
+    assert_int_equal(fl_trim(MIB(16)), MIB(24));
+    assert_int_equal(region.held.populated, MIB(16));
+    assert_int_equal(fl_trim(0), MIB(16));
+    assert_sound();
 }
 
 static void without_caches_each_free_reaches_the_region(void **state)
@@ -486,6 +499,7 @@ int main(void)
         TEST(requests_amid_boot_go_to_the_next_allocator),
         TEST(a_wrong_free_gets_one_line_and_abort),
         TEST(trim_gives_all_that_is_free),
+        TEST(trim_leaves_what_is_asked_for),
         TEST(without_caches_each_free_reaches_the_region),
         TEST(a_handler_amid_our_work_uses_the_next_allocator),
         TEST(on_several_nodes_blocks_wait_for_their_zone),

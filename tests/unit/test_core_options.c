@@ -247,6 +247,24 @@ static void empty_text_is_no_text(void **state)
     assert_int_equal(o.nbad, 0);
 }
 
+/* Else a file of that name would lie wherever the process is. */
+static void a_word_that_is_no_form_of_statistics_is_refused(void **state)
+{
+    static const char *const good[] = {"1", "off", "table", "json", "summary", "stderr", "./json", "a.json", "/tmp/f", "s-%p"};
+    char entry[64], *env[] = {entry, NULL};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        snprintf(entry, sizeof entry, "FAULTLESS_STATS=%s", good[i]);
+        fl_options_read(&o, env);
+        assert_string_equal(o.text[FL_OPTION_stats], good[i]);
+        assert_int_equal(o.nbad, 0);
+    }
+    READ("FAULTLESS_STATS=jsn");
+    assert_null(o.text[FL_OPTION_stats]);
+    assert_int_equal(o.nbad, 1);
+}
+
 static void texts_outlive_the_environment(void **state)
 {
     (void)state;
@@ -261,7 +279,7 @@ static void a_text_longer_than_any_path_is_refused(void **state)
     (void)state;
     static char entry[FL_OPTION_TEXTS + 32] = "FAULTLESS_STATS=";
     char *env[] = {entry, NULL};
-    memset(entry + strlen(entry), 'x', FL_OPTION_TEXTS);
+    memset(entry + strlen(entry), '/', FL_OPTION_TEXTS);
     fl_options_read(&o, env);
     assert_null(o.text[FL_OPTION_stats]);
     assert_int_equal(o.nbad, 1);
@@ -382,6 +400,7 @@ int main(void)
         cmocka_unit_test_setup(log_none_silences_the_lines_but_not_the_count, each),
         cmocka_unit_test_setup(every_mistake_counts_for_strict, each),
         cmocka_unit_test_setup(empty_text_is_no_text, each),
+        cmocka_unit_test_setup(a_word_that_is_no_form_of_statistics_is_refused, each),
         cmocka_unit_test_setup(texts_outlive_the_environment, each),
         cmocka_unit_test_setup(a_text_longer_than_any_path_is_refused, each),
         cmocka_unit_test_setup(each_word_of_disable_has_its_bit, each),

@@ -93,7 +93,7 @@ static void a_text_is_expanded_in_place(void **state)
 static void confirm_names_value_and_origin_of_each(void **state)
 {
     (void)state;
-    READ("FAULTLESS_THRESHOLD=2M", "FAULTLESS_DISABLE=thp,cache", "FAULTLESS_STATS=f",
+    READ("FAULTLESS_THRESHOLD=2M", "FAULTLESS_DISABLE=thp,cache", "FAULTLESS_STATS=./f",
          "FAULTLESS_HOST_SHARE=16");
     fl_options_confirm(&o);
     assert_string_equal(
@@ -125,7 +125,7 @@ static void confirm_names_value_and_origin_of_each(void **state)
         "faultless: FAULTLESS_GPU_DRIVER= (default)\n"
         "faultless: FAULTLESS_DISABLE=thp,cache (environment)\n"
         "faultless: FAULTLESS_LOG=warn (default)\n"
-        "faultless: FAULTLESS_STATS=f (environment)\n"
+        "faultless: FAULTLESS_STATS=./f (environment)\n"
         "faultless: FAULTLESS_CONFIRM=0 (default)\n"
         "faultless: FAULTLESS_STRICT=0 (default)\n"
         "faultless: FAULTLESS_LIB= (default)\n"

@@ -110,7 +110,7 @@ static void release_within_a_step(unsigned i)
         fl_region_release(&region);
     }
     if (i == 17) {
-        (void)fl_trim();
+        (void)fl_trim(0);
     }
 }
 
