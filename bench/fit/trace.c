@@ -12,8 +12,8 @@
  * record of 0 bytes at address 0 is a mark: bench/workloads calls fit_mark before its first step
  * and after its last. Forked children record nothing. State: one buffer and a descriptor, under one
  * lock.
- * Needs glibc: serves by its __libc_ names until it has started, then by whoever is next, as a
- * library that is preloaded behind it. */
+ * Needs glibc: serves by its __libc_ names until it has started, then by the next allocator, as
+ * one that is preloaded behind it. */
 #include "recorder.h"
 
 #include <dlfcn.h>

@@ -266,7 +266,8 @@ static void read_entry(struct fl_options *o, const char *entry)
         const char *text = NULL;
         int rc = parse_value(&fl_option_table[i], value, &v);
         if (rc == 0 && fl_option_table[i].kind == FL_KIND_TEXT) {
-            rc = i == FL_OPTION_stats && is_stray_word(value) ? -EINVAL : keep_text(o, value, &text);
+            rc =
+                i == FL_OPTION_stats && is_stray_word(value) ? -EINVAL : keep_text(o, value, &text);
         }
         if (rc == 0 && fl_option_table[i].kind == FL_KIND_POLICY && strchr(value, ':') != NULL) {
             rc = keep_text(o, strchr(value, ':') + 1, &text);

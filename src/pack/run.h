@@ -58,7 +58,7 @@ bool fl_pack_by_time(const struct fl_pack_buffer *b, size_t n, struct fl_bump *r
 
 /* ---- skyline.c ---- */
 
-/* A layout of part `p` in its blocks' offsets. Its height; UINT64_MAX: the scratch is not enough. */
+/* A layout of part `p` in its blocks' offsets. Its height; UINT64_MAX: the scratch is too little. */
 uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p);
 
 #endif

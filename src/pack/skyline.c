@@ -51,7 +51,8 @@ static bool rank_blocks(struct skyline *s, struct fl_bump room)
     for (uint32_t i = 0; i < s->n; i++) {
         const struct fl_pack_block *b = &s->block[i];
         double value = (double)(b->end - b->start) * (double)b->size;
-        memcpy(&k[i], &value, sizeof k[i]); /* bits of doubles that are not negative compare alike */
+        memcpy(&k[i], &value,
+               sizeof k[i]); /* bits of doubles that are not negative compare alike */
     }
     return fl_sort(s->of_rank, k, s->n, room);
 }

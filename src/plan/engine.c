@@ -242,7 +242,8 @@ static void work_on(struct fl_step_context *c)
 {
     uint32_t wanted = FL_JOB_WANTED, running = FL_JOB_RUNNING;
 
-    if (atomic_load(&c->job.state) != FL_JOB_WANTED || /* looked at first: what no thread has is left as it is */
+    if (atomic_load(&c->job.state) !=
+            FL_JOB_WANTED || /* looked at first: what no thread has is left as it is */
         !atomic_compare_exchange_strong(&c->job.state, &wanted, FL_JOB_RUNNING)) {
         return;
     }

@@ -9,7 +9,8 @@
 #include <sys/vfs.h>
 
 enum { LIMIT_MIB = 576 }; /* below 512 MiB nothing that is free is kept */
-#define TWICE "2" /* each time a limit's worth of page cache is read: seconds where that is emulated */
+#define TWICE                                                                                      \
+    "2" /* each time a limit's worth of page cache is read: seconds where that is emulated */
 
 static const char *const folders[] = {FL_BUILD_DIR, "/var/tmp"};
 static const char *disk; /* the first of them whose files the kernel can drop from memory */

@@ -129,15 +129,19 @@ static void no_more_is_held_than_without_plans(void **state)
         long peak[2];
         for (size_t off = 0; off < 2; off++) {
             snprintf(entry, sizeof entry, "FAULTLESS_STEPS=%s", off ? "off" : "declared");
-            const struct fl_run *r = fl_run_how(&(struct fl_how){
-                .argv = FL_ARGV("victim_optional", "200"), .env = FL_ENV(entry, how[i]), .seconds = 120});
+            const struct fl_run *r =
+                fl_run_how(&(struct fl_how){.argv = FL_ARGV("victim_optional", "200"),
+                                            .env = FL_ENV(entry, how[i]),
+                                            .seconds = 120});
             fl_run_assert_active(r);
             peak[off] = figure(r, "populated_peak_bytes");
-            print_message("           %s %s: %ld MiB, live %ld; %ld steps, %ld plans, %ld dropped\n", how[i],
-                          entry, peak[off] >> 20, fl_run_said(r, "peak ") >> 10, figure(r, "plan_steps"),
-                          figure(r, "plan_layouts"), figure(r, "plan_drops"));
+            print_message(
+                "           %s %s: %ld MiB, live %ld; %ld steps, %ld plans, %ld dropped\n", how[i],
+                entry, peak[off] >> 20, fl_run_said(r, "peak ") >> 10, figure(r, "plan_steps"),
+                figure(r, "plan_layouts"), figure(r, "plan_drops"));
         }
-        assert_true(peak[0] <= peak[1] + peak[1] / 50 + (4L << 20)); /* two huge pages: their edges */
+        assert_true(peak[0] <=
+                    peak[1] + peak[1] / 50 + (4L << 20)); /* two huge pages: their edges */
     }
 }
 

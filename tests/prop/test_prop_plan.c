@@ -126,11 +126,8 @@ static void start(void)
 {
     struct fl_region_config config = {.huge = true,
                                       .limit = seed / 2 % 4 == 0 ? (size_t)96 * FL_MIB : 0};
-    struct fl_plan_config plan = {.on = true,
-                                  .background = seed % 4 != 1,
-                                  .tick_ns = 1,
-                                  .max = 4,
-                                  .watch_thread = nothing};
+    struct fl_plan_config plan = {
+        .on = true, .background = seed % 4 != 1, .tick_ns = 1, .max = 4, .watch_thread = nothing};
 
     install_quiet_fake();
     fake.reserve_max = (size_t)8 << 30;

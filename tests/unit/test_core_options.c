@@ -250,7 +250,8 @@ static void empty_text_is_no_text(void **state)
 /* Else a file of that name would lie wherever the process is. */
 static void a_word_that_is_no_form_of_statistics_is_refused(void **state)
 {
-    static const char *const good[] = {"1", "off", "table", "json", "summary", "stderr", "./json", "a.json", "/tmp/f", "s-%p"};
+    static const char *const good[] = {"1",      "off",    "table",  "json",   "summary",
+                                       "stderr", "./json", "a.json", "/tmp/f", "s-%p"};
     char entry[64], *env[] = {entry, NULL};
 
     (void)state;

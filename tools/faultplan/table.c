@@ -230,8 +230,8 @@ static uint64_t now_ns(void)
 bool fl_table_pack(struct fl_table *t, struct fl_packing *out)
 {
     size_t len = fl_pack_scratch(t->n);
-    void *scratch = mmap(NULL, len, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    void *scratch =
+        mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
     if (scratch == MAP_FAILED) {
         fprintf(stderr, "faultplan: no memory for %zu buffers\n", t->n);

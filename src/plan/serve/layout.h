@@ -17,9 +17,9 @@ struct fl_layout {
     uint64_t largest;     /* bytes that any one step held at once */
     struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
     bool wish;            /* some slot has grown */
-    bool exact;      /* for steps like one that was repeated to the byte */
-    uint32_t serial; /* no other has it */
-    uint64_t served_at; /* the context's count of served steps, when it served one last */
+    bool exact;           /* for steps like one that was repeated to the byte */
+    uint32_t serial;      /* no other has it */
+    uint64_t served_at;   /* the context's count of served steps, when it served one last */
     struct fl_plan_zone zone[FL_PLAN_ZONES + 1];
     /* One for each slot, and one more, that nothing fits. The slots lie behind them. */
     struct fl_plan_entry entry[] __attribute__((aligned(FL_CACHE_LINE)));

@@ -26,11 +26,11 @@ struct fl_serve {
     struct fl_layout *last; /* of the step before */
     struct fl_step_figures step;
     uint64_t recent[FL_SIGNATURE]; /* sizes of the last requests */
-    unsigned served;           /* steps in a row, since a plan was taken up */
-    unsigned mismatched_steps; /* in a row that nearly nothing of was known */
-    uint8_t bad;               /* a bit for each of the last eight steps that missed too much */
-    uint8_t churned;           /* likewise, that spent too long on moving pages */
-    uint64_t judged_ns;        /* when that was judged last */
+    unsigned served;               /* steps in a row, since a plan was taken up */
+    unsigned mismatched_steps;     /* in a row that nearly nothing of was known */
+    uint8_t bad;                   /* a bit for each of the last eight steps that missed too much */
+    uint8_t churned;               /* likewise, that spent too long on moving pages */
+    uint64_t judged_ns;            /* when that was judged last */
     bool ready; /* its arena has what all known layouts need; false: that is to be looked at */
 };
 
