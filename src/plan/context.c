@@ -5,8 +5,6 @@
 
 /* A rest after a plan that was no good, in steps; each one after it is twice as long. */
 enum { REST_STEPS = 16, REST_DOUBLINGS = 10 };
-/* So many doublings come first where pages moved to and fro: that lies in the program. */
-enum { CHURNED_RESTS = 6 };
 /* A plan that has served for so many steps was good: the next rest is a short one. */
 enum { LONG_SERVICE = 64 };
 /* Jobs in a row that fail until the context rests. */
@@ -155,11 +153,10 @@ void fl_context_learn(struct fl_step_context *c)
 }
 
 /* Twice as long as the last time, where the last plans were no good. */
-static void rest(struct fl_step_context *c, bool longer, unsigned least)
+static void rest(struct fl_step_context *c, bool longer)
 {
-    uint64_t doublings = longer ? fl_min(fl_max(c->rest.doublings, least), REST_DOUBLINGS) : 0;
-
-    c->rest.steps = (uint64_t)REST_STEPS << doublings;
+    c->rest.steps = (uint64_t)REST_STEPS
+                    << (longer ? fl_min(c->rest.doublings, REST_DOUBLINGS) : 0);
     c->rest.doublings += longer;
     go(c, EVENT_NO_GOOD);
 }
@@ -187,7 +184,6 @@ static const struct {
     bool forgets, rests, drops;
 } fates[FL_ENDS] = {
     [FL_END_BAD] = {.forgets = true, .rests = true, .drops = true},
-    [FL_END_CHURNED] = {.forgets = true, .rests = true, .drops = true},
     [FL_END_MISMATCHED] = {.drops = true},
     [FL_END_NO_MEMORY] = {.rests = true},
     [FL_END_FORKED] = {.rests = true},
@@ -210,13 +206,8 @@ void fl_context_end_plan(struct fl_step_context *c, enum fl_end why)
         forget(c, l);
     }
     fl_record_drop_all(c);
-    for (unsigned i = 0; why == FL_END_CHURNED && i < FL_LAYOUTS; i++) { /* so would the others */
-        if (c->serve.known[i] != NULL && c->serve.known[i] != c->job.grown) {
-            forget(c, c->serve.known[i]);
-        }
-    }
     if (fates[why].rests) {
-        rest(c, fates[why].drops, why == FL_END_CHURNED ? CHURNED_RESTS : 0);
+        rest(c, fates[why].drops);
     } else {
         go(c, EVENT_UNSERVED);
     }
@@ -269,7 +260,7 @@ static void take_made(struct fl_step_context *c)
     } else if (c->state == FL_PACK && atomic_load(&c->job.state) == FL_JOB_NONE) {
         go(c, EVENT_FAILED);
         if (c->job.failures >= FAILURES) {
-            rest(c, true, 0);
+            rest(c, true);
         }
     }
 }
@@ -349,7 +340,7 @@ void fl_context_in_child(struct fl_step_context *c)
 {
     if (c->state == FL_SERVE &&
         c->serve.layout == NULL) { /* the thread that ended its plan is gone */
-        rest(c, false, 0);
+        rest(c, false);
     }
     if (c->serve.arena != NULL && c->serve.arena->use.held != 0) { /* its memory is not here */
         c->serve.arena = NULL;
@@ -361,7 +352,7 @@ void fl_context_in_child(struct fl_step_context *c)
 
 void fl_context_resume(struct fl_step_context *c, struct fl_layout *l)
 {
-    c->serve.bad = c->serve.churned = 0;
+    c->serve.bad = 0;
     c->serve.mismatched_steps = 0;
     fl_record_drop_all(c);
     serve(c, l);

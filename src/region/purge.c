@@ -61,7 +61,8 @@ static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
     fl_isolated_return(r, e, gone);
 }
 
-/* `want` bytes, `piece` at a time. Lock: region; it is released meanwhile. */
+/* `want` bytes, `piece` at a time. Lock: region; it is released meanwhile.
+ *   piece   0: just as much as is wanted, in whole huge pages; else the last may be more than that */
 static size_t purge_extents(struct fl_region *r, uint32_t age, size_t want, size_t piece,
                             struct whose w)
 {
@@ -69,8 +70,12 @@ static size_t purge_extents(struct fl_region *r, uint32_t age, size_t want, size
     size_t given = 0;
     bool gone = true;
 
-    for (struct fl_extent *e;
-         gone && given < want && (e = claim_oldest(r, age, piece, w)) != NULL;) {
+    while (gone && given < want) {
+        size_t left = fl_align_up(fl_min(want - given, purge_chunk), fl_page.huge);
+        struct fl_extent *e = claim_oldest(r, age, piece != 0 ? piece : left, w);
+        if (e == NULL) {
+            break;
+        }
         fl_region_unlock(r);
         gone = fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0;
         fl_region_lock(r);
@@ -123,7 +128,7 @@ size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
     (void)fl_cache_drain_all(r, age);
     size_t given = fl_refill_release(r, age) + fl_pieces_smooth(r, SIZE_MAX);
     size_t most = fl_min(rest(want, given), whole_there(r));
-    given += purge_extents(r, age, most, purge_chunk, of_all);
+    given += purge_extents(r, age, most, want != SIZE_MAX ? 0 : purge_chunk, of_all);
     given += fl_pieces_give_back(r, age, rest(want, given), UINT_MAX);
     fl_region_unlock(r);
     return given;

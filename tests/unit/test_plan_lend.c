@@ -152,23 +152,10 @@ static void hand_round(unsigned i)
     lent += i == 0 && a != NULL ? fl_plan_lend(a->inner.outer->zone, SIZE_MAX / 2) : 0;
 }
 
-static uint64_t ticks, pause_ticks;
-
-/* Any time passes only while it is looked at, and between two requests. */
-static uint64_t ticking(void)
+/* It costs moves; addresses repeat, at the peak that there is without. */
+static void a_plan_whose_pages_are_handed_round_goes_on(void **state)
 {
-    return ++ticks;
-}
-
-static void hand_round_and_compute(unsigned i)
-{
-    hand_round(i);
-    ticks += pause_ticks;
-}
-
-/* A loop is planned, then its pages are handed round for 20 steps. */
-static void run_handed_round(uint64_t pause)
-{
+    (void)state;
     plan_begin(NULL);
     for (unsigned i = 0; i < N; i++) {
         asks[i] = (struct ask){MIB(4 + i % 5), i + 2 <= N ? 2 : 1};
@@ -176,37 +163,13 @@ static void run_handed_round(uint64_t pause)
     l = (struct loop){.ask = asks, .n = N};
     loop_declared(&l, NULL, 20);
     assert_int_equal(loop_planned(&l), N);
-    ticks = fl_sys.now_ns();
-    pause_ticks = pause;
-    fl_sys.now_ns = fl_sys.own_ns = ticking;
-    l.also = hand_round_and_compute;
+    l.also = hand_round;
     loop_declared(&l, NULL, 20);
     assert_true(lent != 0 || !moves());
-}
-
-/* It costs moves; addresses repeat, at the peak that there is without. */
-static void a_plan_whose_pages_are_handed_round_goes_on(void **state)
-{
-    (void)state;
-    run_handed_round(1000);
     assert_int_equal(plan_stats().drops, 0);
     assert_int_equal(loop_planned(&l), N);
     assert_int_equal(loop_same(&l), N);
     loop_over(&l);
-}
-
-/* Moving is all that the steps do: without a plan there is nothing to move. */
-static void one_of_steps_that_compute_nothing_rests(void **state)
-{
-    (void)state;
-    run_handed_round(0);
-    if (moves()) {
-        assert_int_equal(plan_stats().drops, 1);
-        assert_int_equal(fl_plan_default->state, FL_REST);
-        assert_int_equal(loop_planned(&l), 0);
-    }
-    loop_over(&l);
-    assert_sound();
 }
 
 int main(void)
@@ -215,7 +178,6 @@ int main(void)
         cmocka_unit_test(what_is_not_planned_takes_what_is_idle),
         cmocka_unit_test(an_arena_takes_what_is_idle_in_another),
         cmocka_unit_test(a_plan_whose_pages_are_handed_round_goes_on),
-        cmocka_unit_test(one_of_steps_that_compute_nothing_rests),
         cmocka_unit_test(what_was_lent_comes_again),
         cmocka_unit_test(what_is_held_is_not_lent),
         cmocka_unit_test(what_is_in_use_is_not_lent),

@@ -268,7 +268,6 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
         a->budget = SIZE_MAX;
         a->hand = 0;
         a->use.opening = ++openings;
-        a->moving_ns = 0;
         atomic_store_explicit(&a->draining, false, memory_order_relaxed);
         a->cold = true;
         atomic_store_explicit(&a->height, len, memory_order_release);
@@ -326,12 +325,10 @@ static FL_APART size_t shift(struct fl_arena *a, size_t at, size_t n)
 static bool fill_run(struct fl_arena *a, size_t at, size_t n)
 {
     fl_assert(n != 0 && atomic_load_explicit(&a->missing, memory_order_relaxed) >= n);
-    uint64_t from_ns = fl_sys.own_ns();
     size_t done = held(a) + n > a->budget ? shift(a, at, n) : 0;
     bool filled =
         done == n || fl_inner_fill(fl_plan.region, &a->inner, pages(a, at + done, n - done));
 
-    a->moving_ns += fl_sys.own_ns() - from_ns;
     done = filled ? n : done;
     fl_bitmap_give(&a->absent, granules_of(at), granules_of(done));
     atomic_fetch_sub_explicit(&a->missing, done, memory_order_relaxed);

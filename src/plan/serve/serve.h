@@ -29,8 +29,6 @@ struct fl_serve {
     unsigned served;               /* steps in a row, since a plan was taken up */
     unsigned mismatched_steps;     /* in a row that nearly nothing of was known */
     uint8_t bad;                   /* a bit for each of the last eight steps that missed too much */
-    uint8_t churned;               /* likewise, that spent too long on moving pages */
-    uint64_t judged_ns;            /* when that was judged last */
     bool ready; /* its arena has what all known layouts need; false: that is to be looked at */
 };
 
@@ -46,7 +44,6 @@ struct fl_away {
 enum fl_end {
     FL_END_NOT,        /* it is */
     FL_END_BAD,        /* its steps miss too much */
-    FL_END_CHURNED,    /* they take too long to bring pages in */
     FL_END_MISMATCHED, /* nearly nothing of its steps is known: it may be right for others */
     FL_END_NO_MEMORY,
     FL_END_FORKED, /* its memory is not in the child */

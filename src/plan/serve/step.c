@@ -75,20 +75,6 @@ void fl_replay_resume(struct fl_step_context *c)
     c->serve.end = c->serve.layout->entry + c->serve.layout->n;
 }
 
-/* Where threads take turns, their arenas do, too: pages move to and fro, where one heap would have
- * them in place. Where the step computes little beside, the plan is worth less than none. */
-static bool churns(struct fl_step_context *c)
-{
-    enum { SHARE = 128 }; /* of a step's time */
-    struct fl_serve *s = &c->serve;
-    uint64_t moving = s->arena->moving_ns, now = moving != 0 ? fl_sys.now_ns() : 0;
-
-    s->churned = (uint8_t)(s->churned << 1 | (moving > (now - s->judged_ns) / SHARE));
-    s->arena->moving_ns = 0;
-    s->judged_ns = moving != 0 ? now : s->judged_ns;
-    return s->churned == UINT8_MAX;
-}
-
 enum fl_end fl_replay_end(struct fl_step_context *c)
 {
     struct fl_serve *s = &c->serve;
@@ -108,9 +94,6 @@ enum fl_end fl_replay_end(struct fl_step_context *c)
     s->layout->served_at = atomic_load_explicit(&c->stats.steps, memory_order_relaxed);
     if (s->mismatched_steps >= MISMATCHED_MOST) { /* from the first on: it is right for none */
         return s->served > s->mismatched_steps ? FL_END_MISMATCHED : FL_END_BAD;
-    }
-    if (churns(c)) {
-        return FL_END_CHURNED;
     }
     return bad && __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_END_BAD : FL_END_NOT;
 }
@@ -154,7 +137,7 @@ void fl_replay_off(struct fl_step_context *c)
     }
     c->serve.layout = NULL;
     fl_replay_go_nowhere(c);
-    c->serve.bad = c->serve.churned = 0;
+    c->serve.bad = 0;
     c->serve.served = 0;
     c->serve.mismatched_steps = 0;
 }
