@@ -5,6 +5,12 @@
 
 #include <string.h>
 
+/* Of buffers, those that live and have a size. */
+struct times {
+    uint32_t *born, *died; /* in the order of birth, and of death */
+    uint32_t n;
+};
+
 /* Of those that live, in the order of offsets, how many lie below it. */
 static uint32_t below(const struct fl_pack_buffer *b, const uint32_t *live, uint32_t n,
                       uint64_t offset)
@@ -20,11 +26,12 @@ static uint32_t below(const struct fl_pack_buffer *b, const uint32_t *live, uint
     return a;
 }
 
-bool fl_pack_by_time(const struct fl_pack_buffer *b, size_t n, struct fl_bump *room,
-                     struct fl_pack_times *out)
+/* In `room`. False: it is too little. */
+static bool sort_by_time(const struct fl_pack_buffer *b, size_t n, struct fl_bump *room,
+                         struct times *out)
 {
-    *out = (struct fl_pack_times){fl_bump_carve(room, n, sizeof *out->born),
-                                  fl_bump_carve(room, n, sizeof *out->died), 0};
+    *out = (struct times){fl_bump_carve(room, n, sizeof *out->born),
+                          fl_bump_carve(room, n, sizeof *out->died), 0};
     struct fl_bump rest = *room;
     uint64_t *key = fl_bump_carve(&rest, n, sizeof *key);
 
@@ -45,7 +52,7 @@ bool fl_pack_by_time(const struct fl_pack_buffer *b, size_t n, struct fl_bump *r
     return fl_sort(out->died, key, out->n, rest);
 }
 
-static bool is_free_of_overlap(const struct fl_pack_buffer *b, const struct fl_pack_times *t,
+static bool is_free_of_overlap(const struct fl_pack_buffer *b, const struct times *t,
                                uint32_t *live)
 {
     const uint32_t *died = t->died;
@@ -74,7 +81,7 @@ bool fl_pack_is_valid(const struct fl_pack_buffer *b, size_t n, uint64_t height,
 {
     struct fl_bump room = {scratch, (char *)scratch + scratch_len, n > UINT32_MAX / 4};
     uint32_t *live = fl_bump_carve(&room, n, sizeof *live);
-    struct fl_pack_times times;
+    struct times times;
 
     for (size_t i = 0; i < n; i++) {
         bool is_live = b[i].size != 0 && b[i].birth < b[i].death;
@@ -83,5 +90,5 @@ bool fl_pack_is_valid(const struct fl_pack_buffer *b, size_t n, uint64_t height,
             return false;
         }
     }
-    return fl_pack_by_time(b, n, &room, &times) && is_free_of_overlap(b, &times, live);
+    return sort_by_time(b, n, &room, &times) && is_free_of_overlap(b, &times, live);
 }

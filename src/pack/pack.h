@@ -40,10 +40,4 @@ int fl_pack(struct fl_pack_buffer *b, size_t n, void *scratch, size_t scratch_le
  * O(n log n), in scratch of fl_pack_scratch(n). */
 bool fl_pack_is_valid(const struct fl_pack_buffer *b, size_t n, uint64_t height, void *scratch,
                       size_t scratch_len);
-/* Turns a valid layout into another, no taller, in which more buffers lie where one of their size
- * has just died, so that caches have what they write to. At most some 50 ms. In scratch of
- * fl_pack_scratch(n). */
-void fl_pack_warm(struct fl_pack_buffer *b, size_t n, uint64_t height, void *scratch,
-                  size_t scratch_len);
-
 #endif

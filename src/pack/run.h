@@ -4,7 +4,6 @@
  * setup.c    buffers -> blocks, sections, parts, bounds
  * skyline.c  places the best block that fits on the lowest segment
  * check.c    is a layout right?
- * warm.c     which of the layouts of one height: one that the caches like
  *
  * Words. A *block* is a buffer that lives and has a size. A *section* is a stretch of time in
  * which nothing is born after something died: two blocks conflict just when they share one. A
@@ -44,17 +43,6 @@ struct fl_pack_run {
 
 /* Checks the input, and fills everything in `r` from `block` to `bound`. 0, -EINVAL or -ENOMEM. */
 int fl_pack_setup(struct fl_pack_run *r);
-
-/* ---- check.c ---- */
-
-/* Of buffers, those that live and have a size. */
-struct fl_pack_times {
-    uint32_t *born, *died; /* in the order of birth, and of death */
-    uint32_t n;
-};
-/* In `room`. False: it is too little. */
-bool fl_pack_by_time(const struct fl_pack_buffer *b, size_t n, struct fl_bump *room,
-                     struct fl_pack_times *out);
 
 /* ---- skyline.c ---- */
 

@@ -236,43 +236,6 @@ static void the_checker_sees_what_is_wrong(void **state)
     assert_true(is_valid(30, 192));
 }
 
-/* What dies at 1 lies at 0; what is born then was put beside it. */
-static void a_buffer_comes_to_what_has_just_died(void **state)
-{
-    (void)state;
-    buffer[0] = of(0, 1, 4);
-    buffer[1] = of(1, 2, 4);
-    buffer[1].offset = 4;
-    fl_pack_warm(buffer, 2, 8, scratch, scratch_len);
-    assert_int_equal(buffer[1].offset, 0);
-}
-
-/* The place of what dies is needed later, while the other lives. */
-static void what_dies_comes_to_where_the_next_one_has_to_lie(void **state)
-{
-    (void)state;
-    buffer[0] = of(0, 1, 4);
-    buffer[1] = of(1, 3, 4);
-    buffer[1].offset = 4;
-    buffer[2] = of(2, 3, 4);
-    fl_pack_warm(buffer, 3, 8, scratch, scratch_len);
-    assert_int_equal(buffer[0].offset, 4);
-    assert_int_equal(buffer[1].offset, 4);
-    assert_int_equal(buffer[2].offset, 0);
-}
-
-static void no_buffer_moves_above_the_height_or_off_its_alignment(void **state)
-{
-    (void)state;
-    buffer[0] = of(0, 1, 4);
-    buffer[0].offset = 4;
-    buffer[1] = of(1, 2, 8);
-    buffer[1].align = 8;
-    fl_pack_warm(buffer, 2, 8, scratch, scratch_len);
-    assert_int_equal(buffer[1].offset, 0);
-    assert_true(fl_pack_is_valid(buffer, 2, 8, scratch, scratch_len));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,9 +252,6 @@ int main(void)
         cmocka_unit_test(the_least_scratch_is_enough),
         cmocka_unit_test(offsets_are_aligned),
         cmocka_unit_test(the_bound_counts_whole_units),
-        cmocka_unit_test(a_buffer_comes_to_what_has_just_died),
-        cmocka_unit_test(what_dies_comes_to_where_the_next_one_has_to_lie),
-        cmocka_unit_test(no_buffer_moves_above_the_height_or_off_its_alignment),
         cmocka_unit_test(the_checker_sees_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
