@@ -46,7 +46,7 @@ int fl_pack_setup(struct fl_pack_run *r);
 
 /* ---- skyline.c ---- */
 
-/* A layout of part `p` in its blocks' offsets. Its height; UINT64_MAX: the scratch is too little. */
+/* A layout of part `p` in its blocks' offsets: its height. UINT64_MAX: too little scratch. */
 uint64_t fl_pack_skyline(struct fl_pack_run *r, const struct fl_pack_part *p);
 
 #endif

@@ -16,8 +16,8 @@ static bool memory_moves(void)
 }
 
 /* Sizes that belong to different steps may be planned at the largest of each where only addresses
- * are spent. Else memory is held for all of them (victim_optional: with 5 percent 270 MiB where there
- * are 248 without plans, with none 248). */
+ * are spent. Else memory is held for all of them (victim_optional: with 5 percent 270 MiB where
+ * there are 248 without plans, with none 248). */
 static unsigned envelope_percent(void)
 {
     return memory_moves() ? 100 : 0;

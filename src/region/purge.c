@@ -62,7 +62,7 @@ static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
 }
 
 /* `want` bytes, `piece` at a time. Lock: region; it is released meanwhile.
- *   piece   0: just as much as is wanted, in whole huge pages; else the last may be more than that */
+ *   piece   0: just as much as is wanted, in whole huge pages; else the last may be more */
 static size_t purge_extents(struct fl_region *r, uint32_t age, size_t want, size_t piece,
                             struct whose w)
 {

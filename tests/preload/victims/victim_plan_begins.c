@@ -1,5 +1,5 @@
-/* Declared steps of 512 MiB: what do those take in faults in which a plan begins to serve? The most that a
- * step after the third took is printed. */
+/* Declared steps of 512 MiB: what do those take in faults in which a plan begins to serve? The most
+ * that a step after the third took is printed. */
 #include "worker.h"
 
 #include <dlfcn.h>
