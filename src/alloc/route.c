@@ -96,7 +96,7 @@ void fl_tell_plan(struct fl_extent *e, size_t align)
     }
 }
 
-_Static_assert(2 * FL_ROUND + FL_SPREAD <= FL_CACHED_MOST, "caches hold 64 MiB");
+_Static_assert(FL_CACHED_MOST < FL_ROUND, "no block of a round length is in a cache");
 
 /* A hit is counted by so many, and then more is looked at. */
 static void after_hit(struct fl_cache *c, size_t len)

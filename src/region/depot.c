@@ -58,7 +58,7 @@ static size_t most_for(const struct fl_region *r, unsigned i, const struct fl_ca
 
     if (most != 0 && c->alike_len == len && c->alike >= FL_ALIKE_LONG) {
         size_t cached = atomic_load_explicit(&r->cache_max, memory_order_relaxed);
-        most = fl_max(most, fl_min(cached, share_most));
+        most = fl_max(most, cached < FL_CACHED_MOST ? cached : share_most); /* bounded, or tight */
     }
     return most;
 }

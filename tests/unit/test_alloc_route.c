@@ -273,12 +273,12 @@ static void blocks_of_a_round_length_lie_at_no_round_distance(void **state)
         assert_int_equal(fl_usable_ours(b), MIB(32) + (spread != 0 ? spread : KIB(60)));
         fl_free_ours(a);
         fl_free_ours(b);
-        fl_free_ours(fl_malloc_large(MIB(64)));
+        fl_free_ours(fl_malloc_large(MIB(16)));
         uint64_t hits = stats().cache_hits;
-        fl_free_ours(fl_malloc_large(MIB(64))); /* the longest that a cache holds */
+        fl_free_ours(fl_malloc_large(MIB(16))); /* the longest that a cache holds */
         assert_int_equal(stats().cache_hits, hits + 1);
-        fl_free_ours(fl_malloc_large(MIB(65)));
-        fl_free_ours(fl_malloc_large(MIB(65)));
+        fl_free_ours(fl_malloc_large(MIB(17)));
+        fl_free_ours(fl_malloc_large(MIB(17)));
         assert_int_equal(stats().cache_hits, hits + 1);
         assert_sound();
     }
