@@ -21,8 +21,8 @@ struct fl_pressure {
 };
 
 /* Bytes of the longest extent in a thread cache. What waits there is in the way of others: with
- * 64 MiB a pipeline of NumPy's, whose arrays have 8 to 512, moved 130 MiB in each step and took
- * 40 faults; with 16 none. A block that long is touched for a thousand times what its lock takes. */
+ * 64 MiB a pipeline of NumPy's, whose arrays have 8 to 512, moved 130 MiB in each step and took 40
+ * faults; with 16 none. A block so long is touched for a thousand times what its lock takes. */
 enum { FL_CACHED_MOST = 16 * FL_MIB };
 /* What a look at the memory says about holding free memory: tight, cache_max, keep. Returns the
  * bytes of free memory that are too many: to be purged when the lock is released. */
