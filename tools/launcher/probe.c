@@ -28,7 +28,7 @@ int fl_probe_main(void)
     bool told = read_stats != NULL && read_stats(&s) == 0;
     dprintf(STDERR_FILENO, "probe: loaded %d active %d rung %d\n", told, told && s.active != 0,
             told ? (int)s.rung : 2);
-    _exit(EXIT_SUCCESS); /* no statistics of the probe's, no plan file */
+    _exit(EXIT_SUCCESS); /* no statistics of the probe's */
 }
 
 /* Variables that the probe has and CMD has not: their lines say what CMD's would. */
