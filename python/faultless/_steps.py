@@ -94,7 +94,7 @@ def step(name: Union[None, str, _Function] = None) -> Union[Step, _Function]:
 def next_step() -> None:
     """The calling thread's step ends here, and its next one begins: for loops in which one place alone can be reached.
     Within a step() it does nothing: that one counts."""
-    if _thread.begun:
+    if any(_thread.begun):
         return
     _thread.is_paced = True
     library = _library.library()

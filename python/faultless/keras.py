@@ -26,8 +26,14 @@ class Steps(Callback):  # type: ignore[misc]
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self._turns.end()
 
+    def on_train_end(self, logs: Any = None) -> None:
+        self._turns.end()
+
     def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
         self._turns.begin(self._test)
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._turns.end()
+
+    def on_test_end(self, logs: Any = None) -> None:
         self._turns.end()

@@ -4,7 +4,6 @@
 #include "plan/context.h"
 
 #include <errno.h>
-#include <string.h>
 
 /* Does memory move to where it is wanted? Then places are addresses alone, unless the
  * arena is held. */
@@ -66,12 +65,14 @@ static bool is_outgrown(const struct fl_layout *l, uint64_t height_before)
     for (unsigned z = 1; z <= FL_PLAN_ZONES; z++) {
         zones += 2 * l->zone[z].len;
     }
-    return l->height > fl_max(zones + most, height_before);
+    /* what is marked only moves; and granules, huge pages and alignment take some */
+    return l->height > zones + fl_max(most + most / 64, height_before) + fl_page.huge;
 }
 
 /* NULL: there is none. */
 static struct fl_layout *make_layout(struct fl_step_context *c)
 {
+    c->job.outgrown = false;
     bool grows = c->job.nlives == 0;
     struct fl_layout *l = grows ? c->job.layout : from_records(c->job.lives, c->job.nlives);
     uint64_t height_before = l != NULL ? l->height : 0;
@@ -203,7 +204,7 @@ struct fl_layout *fl_engine_collect(struct fl_step_context *c)
         return NULL;
     }
     struct fl_layout *l = c->job.layout;
-    bool failed = l == NULL && !c->job.unwanted;
+    bool failed = l == NULL && !c->job.unwanted && !c->job.outgrown;
     c->job.failures = failed ? c->job.failures + 1 : 0;
     if (c->job.unwanted) {
         fl_layout_free(l);

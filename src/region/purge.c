@@ -128,7 +128,7 @@ size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
     (void)fl_cache_drain_all(r, age);
     size_t given = fl_refill_release(r, age) + fl_pieces_smooth(r, SIZE_MAX);
     size_t most = fl_min(rest(want, given), whole_there(r));
-    given += purge_extents(r, age, most, want != SIZE_MAX ? 0 : purge_chunk, of_all);
+    given += purge_extents(r, age, most, purge_chunk, of_all);
     given += fl_pieces_give_back(r, age, rest(want, given), UINT_MAX);
     fl_region_unlock(r);
     return given;
@@ -227,9 +227,14 @@ size_t fl_region_trim(struct fl_region *r, size_t pad)
     }
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0);
-    size_t free = fl_region_free(r).bytes + r->pages.reserve.held;
+    size_t free = fl_region_free(r).bytes, held = r->pages.reserve.held;
+    size_t want = rest(free + held, pad), given = 0;
+    if (held <= want) { /* else it is a part of what stays */
+        given = fl_refill_release(r, 0);
+    }
+    given += purge_extents(r, 0, fl_min(rest(want, given), whole_there(r)), 0, of_all);
     fl_region_unlock(r);
-    return free > pad ? fl_region_purge_some(r, 0, free - pad) : 0;
+    return given;
 }
 
 void fl_region_take_loan(struct fl_region *r, struct fl_fill_plan *g)

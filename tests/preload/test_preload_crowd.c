@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-/* What each thread costs beside its blocks, at most: mostly the planner's look at its requests. */
+/* What each thread costs beside its blocks, at most; and the process. */
 enum { EACH_KIB = 32, OWN_KIB = 2048 };
 
 /* However many the machine has: of hundreds of CPUs 200 threads would be no crowd. */

@@ -38,7 +38,7 @@ void plan_begin(const struct fl_plan_config *c)
     if (plan_placing != NULL) {
         fl_region_divide(&region, plan_placing);
     }
-    fl_sys.now_ns = own_time; /* the packer's budget is spent by it */
+    fl_sys.now_ns = own_time;
     config.watch_thread = nothing;
     config.tick_ns = 1;
     config.max = config.max != 0 ? config.max : 4; /* as the option has it */

@@ -225,7 +225,7 @@ static void make_slot(const struct merge *m, size_t i)
     for (size_t j = 0; j < m->nsteps; j++) {
         const struct fl_life *l = life_of(m, j, i);
         if (l != NULL) {
-            s->size = fl_max(s->size, l->size);
+            s->size = fl_max(s->size, fl_max(l->size, l->asked)); /* a late free may write there */
             s->least = fl_min(s->least, l->asked);
             s->most = fl_max(s->most, l->asked);
             s->align = fl_max(s->align, l->align);

@@ -142,7 +142,8 @@ static const struct fl_plan_entry *find_entry(struct fl_step_context *c, size_t 
         }
     }
     bool varies = s->least != s->most;
-    if (varies && len <= s->most) {
+    bool has_place = s->granule[c->serve.cursor.parity] != FL_ENTRY_NONE;
+    if (varies && (len <= s->most || !has_place)) {
         return s;
     }
     if ((varies || !c->serve.layout->exact) && is_about(s->most, len)) {
@@ -209,6 +210,16 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
     return NULL;
 }
 
+/* A request that is not planned may be the one that was expected all the same. */
+static void skip(struct fl_step_context *c, size_t len)
+{
+    const struct fl_plan_entry *s = c->serve.cursor.next;
+
+    if (c->serve.layout != NULL && s != c->serve.end && fits(s, len)) {
+        go_on_at(c, s + 1);
+    }
+}
+
 struct fl_extent *fl_plan_take(size_t len, size_t align)
 {
     struct fl_step_context *c = fl_plan_mine;
@@ -223,7 +234,7 @@ struct fl_extent *fl_plan_take(size_t len, size_t align)
     fl_replay_count(c);
     if (FL_UNLIKELY(align > FL_GRANULE)) { /* too much is asked of its address: not planned */
         note_request(c, len);
-        fl_replay_skip(c, len);
+        skip(c, len);
     } else if (FL_LIKELY(c->serve.layout != NULL)) {
         e = serve(c, len);
     }
@@ -233,20 +244,4 @@ struct fl_extent *fl_plan_take(size_t len, size_t align)
     }
     atomic_store_explicit(&c->inside, false, memory_order_relaxed);
     return e;
-}
-
-void fl_replay_skip(struct fl_step_context *c, size_t len)
-{
-    const struct fl_plan_entry *s = c->serve.cursor.next;
-
-    if (c->serve.layout == NULL || s == c->serve.end) {
-        return;
-    }
-    bool first = s == c->serve.layout->entry;
-    if (first && !fits(s, len)) { /* larger than ever */
-        wish(c, s, len);
-    }
-    if (first || fits(s, len)) {
-        go_on_at(c, s + 1);
-    }
 }

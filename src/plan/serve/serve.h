@@ -61,8 +61,6 @@ bool fl_replay_begin(struct fl_step_context *c);
 void fl_replay_count(struct fl_step_context *c);
 /* Judges the step, and the plan by its last ones. */
 enum fl_end fl_replay_end(struct fl_step_context *c);
-/* The step's first request, which has been served already. */
-void fl_replay_skip(struct fl_step_context *c, size_t len);
 /* The layout's first requests have been served already: those that it was recognised by. */
 void fl_replay_resume(struct fl_step_context *c);
 /* The thread has moved to another node for good: another arena would do better. */

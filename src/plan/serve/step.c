@@ -80,6 +80,9 @@ enum fl_end fl_replay_end(struct fl_step_context *c)
     struct fl_serve *s = &c->serve;
 
     fl_replay_count(c);
+    if (FL_UNLIKELY(s->layout == NULL)) { /* in a child: see fl_context_in_child */
+        return FL_END_NOT;
+    }
     bool differs = FL_UNLIKELY(s->step.mismatched != 0);
     bool mismatched = differs && s->step.mismatched - s->step.displaced > s->step.requests / 2;
     bool bad = differs && !mismatched &&

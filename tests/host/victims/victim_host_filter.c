@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/resource.h>
 #include <ucontext.h>
 
@@ -98,8 +99,6 @@ static void grow_bit_by_bit(void)
     CHECK(after.ru_minflt - before.ru_minflt < 8 * LEN / 4096);
 }
 
-enum { WATCHED_AFTER = 32 }; /* requests, and the planner watches a thread */
-
 static void go_on(void)
 {
     static const size_t mib[] = {40, 53, 66};
@@ -127,8 +126,14 @@ static void go_on(void)
     }
     use(20 * MIB);
     grow_bit_by_bit();
-    for (int i = 0; i < 2 * WATCHED_AFTER; i++) {
-        use(100 * KIB);
+    int (*begin)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "fl_step_begin");
+    int (*end)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "fl_step_end");
+    for (int step = 0; step < 8; step++) {
+        bool declared = begin != NULL && begin(NULL) == 0;
+        for (int i = 0; i < 8; i++) {
+            use(100 * KIB);
+        }
+        CHECK(!declared || end(NULL) == 0);
     }
 }
 

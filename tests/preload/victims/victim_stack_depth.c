@@ -7,6 +7,7 @@
 #include "victim.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <pthread.h>
 #include <ucontext.h>
 
@@ -177,13 +178,17 @@ static void pieces(void)
     }
 }
 
-/* The same over and over, as a training step: seen, learned and planned. */
+/* The same over and over, as a training step: seen, learned and planned, where plans are on. */
 static void steps(void)
 {
     enum { STEPS = 60, BLOCKS = 12 };
+    int (*begin)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "fl_step_begin");
+    int (*end)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "fl_step_end");
     static void *block[BLOCKS];
 
+    CHECK(begin != NULL && end != NULL);
     for (int step = 0; step < STEPS; step++) {
+        bool declared = begin(NULL) == 0;
         for (int i = 0; i < BLOCKS; i++) {
             size_t n = (size_t)(100 + 177 * i) * KIB;
             block[i] = on("of a step, malloc", i % 4 == 3 ? CALLOC : MALLOC, NULL, n);
@@ -196,6 +201,7 @@ static void steps(void)
         for (int i = 0; i < BLOCKS; i++) {
             (void)on("of a step, free", FREE, block[i], 0);
         }
+        CHECK(!declared || end(NULL) == 0);
     }
 }
 

@@ -1,8 +1,10 @@
 /* What the worker thread does, seen from /proc. */
 #include "worker.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdbool.h>
 
 static void gives_back(void)
 {
@@ -106,13 +108,17 @@ static void gives_back_when_asked(void)
     ask_until_small();
 }
 
-/* Steps that repeat, until they are known; then the thread waits for good. */
+/* Declared steps that repeat, until they are known; then the thread waits for good. */
 static void *steps_then_none(void *done)
 {
     enum { STEPS = 30, BLOCKS = 40 };
+    int (*begin)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "fl_step_begin");
+    int (*end)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "fl_step_end");
     char *p[BLOCKS];
 
+    CHECK(begin != NULL && end != NULL);
     for (int step = 0; step < STEPS; step++) {
+        bool declared = begin(NULL) == 0; /* not where plans are off */
         for (size_t i = 0; i < BLOCKS; i++) {
             size_t n = (3 + i % 7) * MIB;
             p[i] = malloc(n);
@@ -121,6 +127,7 @@ static void *steps_then_none(void *done)
         for (size_t i = 0; i < BLOCKS; i++) {
             free(p[i * 7 % BLOCKS]);
         }
+        CHECK(!declared || end(NULL) == 0);
     }
     CHECK(sem_post(done) == 0);
     for (;;) {
@@ -136,7 +143,7 @@ static void gives_back_after_steps(void)
 
     CHECK(sem_init(&done, 0, 0) == 0 && pthread_create(&t, NULL, steps_then_none, &done) == 0);
     CHECK(sem_wait(&done) == 0);
-    for (size_t i = 0; i < 64 * REPEATS; i++) { /* planned, too, by the time that it asks */
+    for (size_t i = 0; i < 64 * REPEATS; i++) {
         use(256 * KIB + i % 64 * 4 * KIB);
     }
     ask_until_small();
