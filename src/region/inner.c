@@ -260,10 +260,10 @@ size_t fl_inner_shift(struct fl_region *r, struct fl_inner *in, struct fl_range 
     return whole;
 }
 
-int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range part)
+/* Apart: the way to `e` has a short stack. */
+static FL_APART int yield_to(struct fl_region *r, struct fl_inner *in, struct fl_range part,
+                             struct fl_extent *e)
 {
-    bool pinned = fl_extent_is_pinned(in->outer);
-    struct fl_extent *e = pinned ? NULL : take_refuge(r, part.len, in->outer->zone);
     /* All of it, or as if nothing had been there: what moved and what did not goes to the
      * kernel. */
     bool moved = e != NULL && move_part(r, part, e->base, e->zone) == part.len;
@@ -286,6 +286,13 @@ int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range par
         fl_region_unlock(r);
     }
     return moved ? 0 : fl_inner_empty(r, in, part);
+}
+
+int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range part)
+{
+    bool pinned = fl_extent_is_pinned(in->outer);
+
+    return yield_to(r, in, part, pinned ? NULL : take_refuge(r, part.len, in->outer->zone));
 }
 
 void fl_part_give(struct fl_region *r, struct fl_extent *outer, struct fl_inner *in)

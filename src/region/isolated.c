@@ -58,18 +58,23 @@ struct fl_extent *fl_isolated_claim(struct fl_region *r, struct fl_extent *e, si
     return fl_isolated_claim_part(r, e, (struct fl_range){fl_range_end(inner) - len, len});
 }
 
+/* Made anew for each use: what is kept from one to the next would be on the stack. */
+static struct fl_range behind(const struct fl_extent *e, struct fl_range part)
+{
+    return (struct fl_range){fl_range_end(part),
+                             fl_range_end(fl_extent_range(e)) - fl_range_end(part)};
+}
+
 struct fl_extent *fl_isolated_claim_part(struct fl_region *r, struct fl_extent *e,
                                          struct fl_range part)
 {
-    struct fl_range whole = fl_extent_range(e);
-    struct fl_range head = {whole.base, part.base - whole.base};
-    struct fl_range tail = {fl_range_end(part), fl_range_end(whole) - fl_range_end(part)};
+    struct fl_range head = {e->base, part.base - e->base};
 
-    fl_assert(part.len != 0 && fl_range_common(part, whole).len == part.len);
-    size_t in_tail, in_head = holes_of_edges(r, e, head, tail, &in_tail);
+    fl_assert(part.len != 0 && fl_range_common(part, fl_extent_range(e)).len == part.len);
+    size_t in_tail, in_head = holes_of_edges(r, e, head, behind(e, part), &in_tail);
     struct fl_extent *before = make_edge(r, head, e, in_head);
 
-    fl_fit_cut(r, e, before, make_edge(r, tail, e, in_tail));
+    fl_fit_cut(r, e, before, make_edge(r, behind(e, part), e, in_tail));
     e->base = part.base;
     e->len = part.len;
     e->unreclaimable = fl_min(e->unreclaimable, e->len);

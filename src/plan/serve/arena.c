@@ -322,7 +322,7 @@ static FL_APART size_t shift(struct fl_arena *a, size_t at, size_t n)
 }
 
 /* Brings `n` huge pages from `at` on into memory, which are ours to fill. */
-static bool fill_run(struct fl_arena *a, size_t at, size_t n)
+static FL_INLINE bool fill_run(struct fl_arena *a, size_t at, size_t n)
 {
     fl_assert(n != 0 && atomic_load_explicit(&a->missing, memory_order_relaxed) >= n);
     size_t done = held(a) + n > a->budget ? shift(a, at, n) : 0;
@@ -351,7 +351,7 @@ static FL_APART size_t run_of_absent(const struct fl_arena *a, size_t at, size_t
     return run;
 }
 
-FL_COLD bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n)
+static FL_INLINE bool bring(struct fl_arena *a, size_t granule, size_t n)
 {
     size_t per = granules_of(1), end = (granule + n + per - 1) / per;
 
@@ -364,6 +364,24 @@ FL_COLD bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n)
     return true;
 }
 
+FL_COLD bool fl_arena_bring(struct fl_arena *a, size_t granule, size_t n)
+{
+    return bring(a, granule, n);
+}
+
+/* The granules are the caller's. Apart, and called last: the region may have to take pages from
+ * another arena, on a short stack. */
+static FL_APART struct fl_extent *bring_and_place(struct fl_arena *a, size_t granule, size_t len,
+                                                  size_t room)
+{
+    if (!bring(a, granule, fl_granules(len))) {
+        fl_bitmap_give(&a->claimed, granule, fl_granules(len));
+        return NULL;
+    }
+    return fl_plan_placed(&a->inner.block[granule], len, room,
+                          fl_bitmap_mask(granule, fl_granules(len)));
+}
+
 struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, size_t room)
 {
     size_t n = fl_granules(len);
@@ -371,10 +389,8 @@ struct fl_extent *fl_arena_take(struct fl_arena *a, size_t granule, size_t len, 
     if (FL_UNLIKELY(!fl_bitmap_take(&a->claimed, granule, n))) {
         return NULL;
     }
-    if (FL_UNLIKELY(atomic_load_explicit(&a->missing, memory_order_relaxed) != 0) &&
-        !fl_arena_bring(a, granule, n)) {
-        fl_bitmap_give(&a->claimed, granule, n);
-        return NULL;
+    if (FL_UNLIKELY(atomic_load_explicit(&a->missing, memory_order_relaxed) != 0)) {
+        return bring_and_place(a, granule, len, room);
     }
     return fl_plan_placed(&a->inner.block[granule], len, room, fl_bitmap_mask(granule, n));
 }
