@@ -52,7 +52,7 @@ int main(int argc, char **argv)
     CHECK(argc == 2);
     *(void **)&begin = dlsym(RTLD_DEFAULT, "fl_step_begin");
     *(void **)&end = dlsym(RTLD_DEFAULT, "fl_step_end");
-    for (int i = 0; i < atoi(argv[1]); i++) {
+    for (long i = 0, steps = strtol(argv[1], NULL, 10); i < steps; i++) {
         bool declared = begin != NULL && begin(NULL) == 0; /* not where plans are off */
         live = step(&random);
         peak = live > peak ? live : peak;

@@ -143,7 +143,7 @@ static void gives_back_after_steps(void)
 
     CHECK(sem_init(&done, 0, 0) == 0 && pthread_create(&t, NULL, steps_then_none, &done) == 0);
     CHECK(sem_wait(&done) == 0);
-    for (size_t i = 0; i < 64 * REPEATS; i++) {
+    for (size_t i = 0; i < (size_t)64 * REPEATS; i++) {
         use(256 * KIB + i % 64 * 4 * KIB);
     }
     ask_until_small();
