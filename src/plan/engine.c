@@ -84,12 +84,9 @@ static bool has_grown(const struct fl_layout *l)
  * it, which is more than any step asks for where requests come and go. */
 static bool is_outgrown(const struct fl_layout *l, uint64_t height_before)
 {
-    uint64_t most = l->largest + l->largest / 100 * ENVELOPE_PERCENT, zones = 0;
+    uint64_t most = l->largest + l->largest / 100 * ENVELOPE_PERCENT;
 
-    for (unsigned z = 1; z <= FL_PLAN_ZONES; z++) {
-        zones += 2 * l->zone[z].len;
-    }
-    return l->height > zones + fl_max(most, height_before);
+    return l->height > fl_layout_in_zones(l) + fl_max(most, height_before);
 }
 
 /* NULL: there is none. */
@@ -268,8 +265,8 @@ static void work_on(struct fl_step_context *c)
 {
     uint32_t wanted = FL_JOB_WANTED, running = FL_JOB_RUNNING;
 
-    if (atomic_load(&c->job.state) !=
-            FL_JOB_WANTED || /* looked at first: what no thread has is left as it is */
+    /* Looked at first: the page of a context that no thread has is not written to. */
+    if (atomic_load(&c->job.state) != FL_JOB_WANTED ||
         !atomic_compare_exchange_strong(&c->job.state, &wanted, FL_JOB_RUNNING)) {
         return;
     }

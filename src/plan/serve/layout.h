@@ -25,15 +25,23 @@ struct fl_layout {
     struct fl_plan_entry entry[] __attribute__((aligned(FL_CACHE_LINE)));
 };
 
+/* Bytes of what is in zones, both places of it. */
+static inline uint64_t fl_layout_in_zones(const struct fl_layout *l)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned z = 1; z <= FL_PLAN_ZONES; z++) {
+        bytes += 2 * l->zone[z].len;
+    }
+    return bytes;
+}
+
 /* Bytes of memory at once: as many as it is high, unless its sizes belong to different steps. */
 static inline size_t fl_layout_needs(const struct fl_layout *l)
 {
     uint64_t most = l->largest != 0 ? l->largest + l->largest / 64 : l->height;
 
-    for (unsigned z = 1; z <= FL_PLAN_ZONES; z++) { /* both places of what is in a zone */
-        most += 2 * l->zone[z].len;
-    }
-    return fl_min(l->height, most);
+    return fl_min(l->height, most + fl_layout_in_zones(l));
 }
 
 struct fl_layout *fl_layout_new(size_t n);
