@@ -7,8 +7,6 @@
 enum { REST_STEPS = 16, REST_DOUBLINGS = 10 };
 /* A plan that has served for so many steps was good: the next rest is a short one. */
 enum { LONG_SERVICE = 64 };
-/* Jobs in a row that fail until the context rests. */
-enum { FAILURES = 3 };
 
 static struct fl_step_context gone;
 struct fl_plan fl_plan; /* all zero until the start: a process without steps pays nothing */
@@ -73,8 +71,7 @@ unsigned fl_context_find_known(const struct fl_step_context *c, uint64_t hash, u
     return i;
 }
 
-/* What its thread's requests have to be shown to. A step's first request always goes by
- * fl_plan_take, which may have the worker called. */
+/* What its thread's requests have to be shown to. */
 static unsigned mode_of(const struct fl_step_context *c)
 {
     bool serves = c->state == FL_SERVE;
@@ -100,6 +97,9 @@ void fl_context_enter(struct fl_step_context *c)
     fl_plan_mine = c;
     atomic_signal_fence(memory_order_seq_cst);
     set_mode(c);
+    if (fl_plan_wants == FL_PLAN_REPLAY && !atomic_load(&fl_plan_calls)) { /* else: fl_plan_take */
+        fl_plan_cursor = &c->serve.cursor;
+    }
 }
 
 /* ---- the states ---- */
@@ -107,7 +107,6 @@ void fl_context_enter(struct fl_step_context *c)
 enum event {
     EVENT_ANEW,     /* nothing is known of its steps */
     EVENT_WANTED,   /* recorded steps are to be packed */
-    EVENT_FAILED,   /* that gave no layout */
     EVENT_LAYOUT,   /* there is one for the steps */
     EVENT_UNSERVED, /* the plan's service ends, and other steps may come */
     EVENT_NO_GOOD,  /* plans were of no use, or cannot be had now */
@@ -120,9 +119,6 @@ static enum fl_plan_state next(enum fl_plan_state state, enum event event)
     case EVENT_WANTED:
         fl_assert(state == FL_LEARN);
         return FL_PACK;
-    case EVENT_FAILED:
-        fl_assert(state == FL_PACK);
-        return FL_LEARN;
     case EVENT_UNSERVED: /* REST: in a child that a handler forked amid it */
         fl_assert(state == FL_SERVE || state == FL_REST);
         return FL_LEARN;
@@ -258,10 +254,7 @@ static void take_made(struct fl_step_context *c)
         c->serve.layout = c->serve.last = l;
         go(c, EVENT_LAYOUT);
     } else if (c->state == FL_PACK && atomic_load(&c->job.state) == FL_JOB_NONE) {
-        go(c, EVENT_FAILED);
-        if (c->job.failures >= FAILURES) {
-            rest(c, true);
-        }
+        rest(c, true);
     }
 }
 

@@ -30,7 +30,7 @@ struct fl_range fl_plan_memory(size_t *out_mapped)
 static size_t part_len(enum fl_context_part part)
 {
     size_t len = part == FL_PART_CONTEXT ? sizeof(struct fl_step_context)
-                                         : sizeof(struct fl_life) * FL_LIVES_MOST * FL_RECORDS;
+                                         : sizeof(struct fl_life) * FL_LIVES_MOST * FL_MERGE_STEPS;
 
     return fl_align_up(len, fl_page.base);
 }

@@ -14,10 +14,6 @@ static bool memory_moves(void)
            FL_METHOD_NONE;
 }
 
-/* By which the largest of each size may exceed what one step holds: where memory moves, that is
- * addresses alone. */
-enum { ENVELOPE_PERCENT = 100 };
-
 /* Has it blocks that are to lie together, whatever that takes? */
 static bool is_marked(const struct fl_lives *s)
 {
@@ -41,9 +37,8 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
     size_t scratch_len = fl_merge_scratch(lives[0].n, nlives);
     void *scratch = l != NULL ? fl_plan_map(scratch_len) : NULL;
     struct fl_merged merged;
-    int rc = scratch != NULL
-                 ? fl_merge(lives, nlives, ENVELOPE_PERCENT, l->slot, &merged, scratch, scratch_len)
-                 : -ENOMEM;
+    int rc =
+        scratch != NULL ? fl_merge(lives, nlives, l->slot, &merged, scratch, scratch_len) : -ENOMEM;
 
     fl_plan_unmap(scratch, scratch_len);
     if (rc != 0) {
@@ -84,9 +79,7 @@ static bool has_grown(const struct fl_layout *l)
  * it, which is more than any step asks for where requests come and go. */
 static bool is_outgrown(const struct fl_layout *l, uint64_t height_before)
 {
-    uint64_t most = l->largest + l->largest / 100 * ENVELOPE_PERCENT;
-
-    return l->height > fl_layout_in_zones(l) + fl_max(most, height_before);
+    return l->height > fl_layout_in_zones(l) + fl_max(FL_ENVELOPE * l->largest, height_before);
 }
 
 /* NULL: there is none. */
@@ -226,7 +219,6 @@ struct fl_layout *fl_engine_collect(struct fl_step_context *c)
     }
     struct fl_layout *l = c->job.layout;
     bool failed = l == NULL && !c->job.unwanted && !c->job.outgrown;
-    c->job.failures = failed ? c->job.failures + 1 : 0;
     if (c->job.unwanted) {
         fl_layout_free(l);
         l = NULL;

@@ -22,6 +22,13 @@ enum { FL_GRANULE_SHIFT = 16, FL_GRANULE = 1 << FL_GRANULE_SHIFT }; /* bytes */
 #define FL_LIFE_ANY_NODE UINT8_MAX
 
 enum { FL_MERGE_STEPS = 8 }; /* at most */
+/* The largest of each size may be so many times what one step holds at once: where memory moves,
+ * that is addresses alone. */
+enum { FL_ENVELOPE = 2 };
+/* A step of which a larger part is not as it was known is a bad one. */
+enum { FL_BAD_PART = 20 };
+/* So many requests are looked ahead for where steps go on alike, after one more or one less. */
+enum { FL_AHEAD = 8 };
 
 /* A request of a recorded step. */
 struct fl_life {
@@ -82,14 +89,13 @@ struct fl_merged {
 /* Slots for the step that comes next, of 1 to FL_MERGE_STEPS recorded ones, the newest first: one
  * for each life of the newest, in their order. Two planned slots that lived at once in any of the
  * steps do so in the result. Requests are matched by their order, some may be missing or too many.
- * A step of which more than a twentieth do not match is not used.
- *   percent   by which all sizes at their largest may exceed what any one step held at once; if
- *             they do, those that vary are not planned.
+ * A step of which more than a twentieth do not match is not used. Where all sizes at their largest
+ * exceed the envelope, those that vary are not planned.
  *   scratch   fl_merge_scratch(lives of the newest step, nsteps) bytes.
  * Returns 0; -EAGAIN: more than half of the older steps would be left out; -ENOMEM: the scratch is
  * too small.
  * Threads: any. Never allocates. Cost: 0.1 us a life and step. */
-int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, struct fl_slot *slot,
+int fl_merge(const struct fl_lives *steps, size_t nsteps, struct fl_slot *slot,
              struct fl_merged *out, void *scratch, size_t scratch_len);
 size_t fl_merge_scratch(size_t n, size_t nsteps);
 /* What is planned of those that have a zone has two places. What has two, or spans steps, lives for

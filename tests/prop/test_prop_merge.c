@@ -146,7 +146,7 @@ static int merge(size_t nsteps, struct fl_merged *m)
         uint64_t begin = (nsteps - j) * STEP;
         lives[j] = (struct fl_lives){step[j].life, step[j].n, begin, begin + STEP, 0};
     }
-    int rc = fl_merge(lives, nsteps, 5, slot, m, scratch, len);
+    int rc = fl_merge(lives, nsteps, slot, m, scratch, len);
     free(scratch);
     return rc;
 }

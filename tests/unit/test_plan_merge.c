@@ -52,9 +52,9 @@ static int merge(size_t nsteps)
                                      step[j].begin + step[j].len, 0};
     }
     memset(slot, 0x5a, sizeof slot);
-    int rc = fl_merge(lives, nsteps, 5, slot, &merged, scratch, len);
-    assert_int_equal(fl_merge(lives, nsteps, 5, slot, &merged, scratch, len - 1), -ENOMEM);
-    assert_int_equal(fl_merge(lives, nsteps, 5, slot, &merged, scratch, len), rc);
+    int rc = fl_merge(lives, nsteps, slot, &merged, scratch, len);
+    assert_int_equal(fl_merge(lives, nsteps, slot, &merged, scratch, len - 1), -ENOMEM);
+    assert_int_equal(fl_merge(lives, nsteps, slot, &merged, scratch, len), rc);
     free(scratch);
     return rc;
 }
@@ -161,9 +161,11 @@ static void what_is_marked_is_planned_twice(void **state)
     steps_of(100);
     for (size_t j = 0; j < 4; j++) {
         add(j, 2 * K, 10, 20);
-        add(j, (3 + 9 * (j % 2)) * K, 30, 60);
-        add(j, (12 - 9 * (j % 2)) * K, 35, 60);
-        add(j, 5 * K, 70, FL_LIFE_NEVER);
+        add(j, (j == 0 ? 30 : 3) * K, 30, 60);
+        add(j, (j == 1 ? 30 : 3) * K, 35, 60);
+        add(j, 5 * K, 38, FL_LIFE_NEVER);
+        add(j, (j == 2 ? 30 : 3) * K, 40, 60);
+        add(j, (j == 3 ? 30 : 3) * K, 45, 60);
     }
     step[3].life[0].zone = 2;
     step[0].life[1].zone = 1;
@@ -171,10 +173,10 @@ static void what_is_marked_is_planned_twice(void **state)
     assert_int_equal(merge(4), 0);
     assert_true(slot[0].kind == FL_SLOT_DOUBLE_BUFFERED && slot[0].zone == 2);
     assert_true(slot[1].kind == FL_SLOT_DOUBLE_BUFFERED && slot[1].zone == 1 &&
-                slot[1].size == 12 * K);
+                slot[1].size == 30 * K);
     assert_true(slot[2].kind == FL_SLOT_KEPT && slot[3].kind == FL_SLOT_KEPT);
     assert_true(slot[1].birth == 0 && slot[1].death == merged.horizon);
-    assert_int_equal(bound(), 2 * (2 + 12) * K);
+    assert_int_equal(bound(), 2 * (2 + 30) * K);
 
     struct fl_pack_buffer b[8];
     uint32_t back[8];
@@ -263,7 +265,7 @@ static void sizes_that_vary_on_their_own_are_not_planned(void **state)
         for (size_t j = 0; j < nsteps; j++) {
             add(j, 64 * K, 1, 900);
             for (size_t i = 0; i < 8; i++) { /* one in turn is large */
-                add(j, (10 + 3 * i) * K * (i % nsteps == j ? 4 : 1), 10 + i, 500 + i);
+                add(j, (10 + 3 * i) * K * (i % nsteps == j ? 8 : 1), 10 + i, 500 + i);
             }
             add(j, 32 * K, 600, 700);
         }

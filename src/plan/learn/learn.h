@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-enum { FL_RECORDS = 8, FL_LIVES_MOST = 32768 };
+enum { FL_LIVES_MOST = 32768 };
 
 /* A step as it happens: see record.c. */
 struct fl_record {
@@ -24,7 +24,7 @@ struct fl_learn {
     uint32_t before;   /* as it was when the thread came: what is not later was another thread's */
     uint64_t clock;    /* events */
     /* Steps. */
-    struct fl_record record[FL_RECORDS];
+    struct fl_record record[FL_MERGE_STEPS];
     unsigned newest; /* record under way */
     bool recording;
     bool relearn;     /* steps that are served are worth recording again */
@@ -40,7 +40,7 @@ void fl_record_end(struct fl_step_context *c);
 uint64_t fl_record_mix(uint64_t hash, uint64_t size);
 void fl_record_drop_all(struct fl_step_context *c);
 /* How many records, the newest first, may be learned from; 0: not yet. */
-unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static FL_RECORDS]);
+unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static FL_MERGE_STEPS]);
 
 /* A complete step as text: step_trace.c. */
 void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec);

@@ -13,9 +13,7 @@
 #define NONE UINT32_MAX
 
 enum { MANY = 4 }; /* steps that tell sizes which vary on their own from those that move together */
-/* A step of which more requests are none of the newest one's is left out: served, it would be a bad
- * one. */
-enum { BAD_FEW = 3, BAD_PART = 20 };
+enum { BAD_FEW = 3 }; /* requests of a short step that may be none of the newest one's */
 
 struct merge {
     const struct fl_lives *steps;
@@ -30,7 +28,7 @@ struct merge {
  * step's. */
 static size_t most_lives(size_t n)
 {
-    return n + n / (BAD_PART - 1) + BAD_FEW;
+    return n + n / (FL_BAD_PART - 1) + BAD_FEW;
 }
 
 size_t fl_merge_scratch(size_t n, size_t nsteps)
@@ -42,9 +40,9 @@ size_t fl_merge_scratch(size_t n, size_t nsteps)
 /* ---- which request is which ---- */
 
 /* Two requests are taken for one unless they differ by as much as it costs to call both missing: 32
- * times in size. Where two are not LIKE, up to AHEAD requests of one step or the other are passed
+ * times in size. Where two are not LIKE, up to FL_AHEAD requests of one step or the other are passed
  * over, as many as make the next RUN most alike. */
-enum { LIKE = 3, GAP = 6, AHEAD = 8, RUN = 4 };
+enum { LIKE = 3, GAP = 6, RUN = 4 };
 
 struct pairing {
     const struct fl_lives *a, *b; /* the newest step and the other */
@@ -94,7 +92,7 @@ static void pass_over(const struct pairing *t, size_t *i, size_t *j)
     size_t from = *i, at = *j;
     uint32_t least = unlike_run(t, from, at);
 
-    for (uint32_t d = 1; d <= AHEAD; d++) {
+    for (uint32_t d = 1; d <= FL_AHEAD; d++) {
         for (unsigned of_a = 0; of_a < 2; of_a++) {
             size_t a = from + (of_a ? d : 0), b = at + (of_a ? 0 : d);
             uint32_t cost = d * GAP + unlike_run(t, a, b);
@@ -148,7 +146,7 @@ static int match_all(struct merge *m)
         if (s->n <= most_lives(m->n)) {
             matched = match_step(m, s, m->match[j]);
         }
-        if (most - matched > fl_max(BAD_FEW, most / BAD_PART)) {
+        if (most - matched > fl_max(BAD_FEW, most / FL_BAD_PART)) {
             m->match[j] = NULL;
             left_out++;
         }
@@ -316,7 +314,7 @@ static bool varies(const struct merge *m, size_t slot)
 
 /* Sizes that move together are planned at their largest: that is one step's. If they do not, the
  * largest of each are more than any step needs. */
-static void leave_varying(const struct merge *m, unsigned percent, struct fl_merged *out)
+static void leave_varying(const struct merge *m, struct fl_merged *out)
 {
     size_t used = 0;
 
@@ -327,7 +325,7 @@ static void leave_varying(const struct merge *m, unsigned percent, struct fl_mer
         }
     }
     uint64_t all = peak_of(&m->steps[0], m->slot, m->room);
-    if (used < MANY || all <= out->largest + out->largest / 100 * percent) {
+    if (used < MANY || all <= FL_ENVELOPE * out->largest) {
         return;
     }
     for (size_t i = 0; i < m->n; i++) {
@@ -350,7 +348,7 @@ void fl_merge_zones(struct fl_slot *slot, size_t n, uint64_t horizon)
     }
 }
 
-int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, struct fl_slot *slot,
+int fl_merge(const struct fl_lives *steps, size_t nsteps, struct fl_slot *slot,
              struct fl_merged *out, void *scratch, size_t scratch_len)
 {
     struct merge m = {.steps = steps, .nsteps = nsteps, .slot = slot, .n = steps[0].n};
@@ -368,7 +366,7 @@ int fl_merge(const struct fl_lives *steps, size_t nsteps, unsigned percent, stru
     for (size_t i = 0; i < m.n; i++) {
         make_slot(&m, i);
     }
-    leave_varying(&m, percent, out);
+    leave_varying(&m, out);
     for (size_t j = 0; j < nsteps; j++) {
         if (m.match[j] != NULL) {
             lengthen(&m, j);

@@ -16,7 +16,7 @@ static struct fl_record *nth_newest(struct fl_step_context *c, unsigned i)
 {
     unsigned newest = __atomic_load_n(&c->learn.newest, __ATOMIC_RELAXED);
 
-    return &c->learn.record[(newest + FL_RECORDS - i) % FL_RECORDS];
+    return &c->learn.record[(newest + FL_MERGE_STEPS - i) % FL_MERGE_STEPS];
 }
 
 /* The time of the next event. Others who free read it. */
@@ -34,14 +34,14 @@ static void map_records(struct fl_step_context *c)
     struct fl_life *life =
         fl_sys_is_confined() ? NULL : fl_context_part(c->who.id, FL_PART_RECORDS);
 
-    for (unsigned i = 0; i < FL_RECORDS && life != NULL; i++, life += FL_LIVES_MOST) {
+    for (unsigned i = 0; i < FL_MERGE_STEPS && life != NULL; i++, life += FL_LIVES_MOST) {
         __atomic_store_n(&c->learn.record[i].life, life, __ATOMIC_RELAXED);
     }
 }
 
 void fl_record_begin(struct fl_step_context *c)
 {
-    unsigned i = (c->learn.newest + 1) % FL_RECORDS;
+    unsigned i = (c->learn.newest + 1) % FL_MERGE_STEPS;
     struct fl_record *rec = &c->learn.record[i];
 
     fl_assert(atomic_load(&c->job.state) == FL_JOB_NONE); /* the worker reads no record */
@@ -89,7 +89,7 @@ void fl_record_drop_all(struct fl_step_context *c)
 {
     c->learn.recording = false;
     c->learn.sampled = c->learn.stable = 0;
-    for (struct fl_record *rec = c->learn.record; rec < c->learn.record + FL_RECORDS; rec++) {
+    for (struct fl_record *rec = c->learn.record; rec < c->learn.record + FL_MERGE_STEPS; rec++) {
         __atomic_store_n(&rec->n, 0, __ATOMIC_RELAXED);
         rec->closed = rec->complete = false;
     }
@@ -168,7 +168,7 @@ static bool is_current(const struct fl_step_context *c, uint32_t request)
 
 static struct fl_life *find_life(struct fl_step_context *c, uint32_t request)
 {
-    for (unsigned i = 0; i < FL_RECORDS; i++) {
+    for (unsigned i = 0; i < FL_MERGE_STEPS; i++) {
         struct fl_record *rec = nth_newest(c, i);
         struct fl_life *life = __atomic_load_n(&rec->life, __ATOMIC_RELAXED);
         uint32_t at = request - __atomic_load_n(&rec->first, __ATOMIC_RELAXED);
@@ -232,7 +232,7 @@ static struct fl_lives lives_of(const struct fl_record *rec)
 /* Were there as many requests in another step, of other sizes? */
 static bool varies(struct fl_step_context *c, const struct fl_record *a)
 {
-    for (unsigned i = 0; i < FL_RECORDS; i++) {
+    for (unsigned i = 0; i < FL_MERGE_STEPS; i++) {
         const struct fl_record *b = nth_newest(c, i);
         if (b->closed && b->n == a->n && b->hash != a->hash) {
             return true;
@@ -244,7 +244,7 @@ static bool varies(struct fl_step_context *c, const struct fl_record *a)
 /* Has `a` all requests of `b` in their order, but for a few? */
 static bool covers(const struct fl_record *a, const struct fl_record *b)
 {
-    enum { AHEAD = 64, FEW = 20 };
+    enum { AHEAD = 64 };
     size_t at = 0, unknown = 0;
 
     for (size_t i = 0; i < b->n; i++) {
@@ -254,7 +254,7 @@ static bool covers(const struct fl_record *a, const struct fl_record *b)
         }
         at = k < end ? k + 1 : at;
         unknown += k >= end;
-        if (unknown > b->n / FEW) {
+        if (unknown > b->n / FL_BAD_PART) {
             return false;
         }
     }
@@ -266,7 +266,7 @@ static bool covers_all(struct fl_step_context *c, const struct fl_record *a)
 {
     unsigned others = 0;
 
-    for (unsigned i = 1; i < FL_RECORDS && others <= 1; i++) {
+    for (unsigned i = 1; i < FL_MERGE_STEPS && others <= 1; i++) {
         const struct fl_record *b = nth_newest(c, i);
         others += b->complete && b->hash != a->hash && !covers(a, b);
     }
@@ -284,7 +284,7 @@ static unsigned find_repeated(struct fl_step_context *c, bool in_turn, struct fl
 {
     unsigned n = 0;
 
-    for (unsigned i = 1; i < FL_RECORDS; i++) {
+    for (unsigned i = 1; i < FL_MERGE_STEPS; i++) {
         const struct fl_record *a = nth_newest(c, i);
         bool found = false;
         for (unsigned j = in_turn ? 0 : i - 1; j < i; j++) {
@@ -299,7 +299,7 @@ static unsigned find_repeated(struct fl_step_context *c, bool in_turn, struct fl
     return n;
 }
 
-unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static FL_RECORDS])
+unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static FL_MERGE_STEPS])
 {
     unsigned n = c->learn.stable > fl_plan.config.stable ? find_repeated(c, false, out) : 0;
 
@@ -310,7 +310,7 @@ unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static F
     if (find_repeated(c, true, out) != 0) {
         return 1;
     }
-    for (unsigned i = 0; i < FL_RECORDS; i++) {
+    for (unsigned i = 0; i < FL_MERGE_STEPS; i++) {
         const struct fl_record *rec = nth_newest(c, i);
         if (rec->complete) {
             out[n++] = lives_of(rec);

@@ -4,8 +4,6 @@
  * next few, so that one more or one less shifts nothing. */
 #include "plan/context.h"
 
-enum { AHEAD = 8 };
-
 static bool fits(const struct fl_plan_entry *s, size_t len)
 {
     return len - s->least <= s->most - s->least;
@@ -90,7 +88,7 @@ static bool switch_layout(struct fl_step_context *c)
     const struct fl_layout *now = c->serve.layout;
     bool just_begun = c->serve.cursor.next - now->entry <= FL_SIGNATURE;
 
-    if (c->serve.step.requests > AHEAD) {
+    if (c->serve.step.requests > FL_AHEAD) {
         return false;
     }
     struct fl_layout *l = recognise(c, just_begun ? now : NULL);
@@ -136,7 +134,7 @@ static const struct fl_plan_entry *find_entry(struct fl_step_context *c, size_t 
     if (s == c->serve.end) {
         return NULL;
     }
-    for (const struct fl_plan_entry *on = s; on < c->serve.end && on - s <= AHEAD; on++) {
+    for (const struct fl_plan_entry *on = s; on < c->serve.end && on - s <= FL_AHEAD; on++) {
         if (on->most == len && on->least == len) { /* a size that varies proves nothing */
             return on;
         }
