@@ -26,6 +26,10 @@ static pthread_key_t
     thread_key; /* its destructor hands a thread's cache on; the value is the cache */
 static bool have_key;
 
+/* A call waits so long for another thread's start, which may want a lock that the caller has. Most
+ * take a millisecond; of an emulated processor that others use, too, some took over 100. */
+static const uint64_t start_patience_ns = 2000000000;
+
 /* The value of `thread_key` in a thread that has no cache. */
 static char no_cache;
 
@@ -364,7 +368,7 @@ bool fl_boot_for_call(void)
     if (FL_LIKELY(!is_worth_a_wait())) {
         return true;
     }
-    uint64_t until_ns = fl_lock_amid_until(); /* that thread may want a lock that this one has */
+    uint64_t until_ns = fl_sys.now_ns() + start_patience_ns;
     bool waits = true;
     while (waits && fl_sys.now_ns() < until_ns) {
         (void)fl_call(SYS_sched_yield);
