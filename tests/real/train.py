@@ -1,5 +1,5 @@
 """A small training whose every loss and last weights are printed to the bit: fixed seed, one thread.
-python3 train.py [STEPS [same|declare]]   same: of one size. declare: to faultless, if it is here"""
+python3 train.py [STEPS [declare]]   declare: to faultless, if it is here"""
 import ctypes
 import hashlib
 import sys
@@ -9,9 +9,8 @@ import torch
 import torch.nn as nn
 
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 6
-how = sys.argv[2] if len(sys.argv) > 2 else ""
 process = ctypes.CDLL(None)
-declare = how == "declare" and hasattr(process, "fl_step_begin")
+declare = "declare" in sys.argv[2:] and hasattr(process, "fl_step_begin")
 torch.set_num_threads(1)
 torch.manual_seed(7)
 torch.use_deterministic_algorithms(True)
@@ -40,7 +39,7 @@ draw = np.random.default_rng(7)
 for step in range(steps):
     if declare and process.fl_step_begin(None) != 0:
         sys.exit("fl_step_begin")
-    batch = 16 + 8 * (step % 3 if how != "same" else 1)     # shapes that vary: blocks are reused for other sizes
+    batch = 16 + 8 * (step % 3)     # shapes that vary: blocks are reused for other sizes
     image = torch.from_numpy(draw.standard_normal((batch, 3, 160, 160), dtype=np.float32))
     text = torch.from_numpy(draw.integers(0, 20000, (batch, 100)))
     target = torch.from_numpy(draw.integers(0, 1000, batch))
