@@ -5,8 +5,6 @@
 
 /* A rest after a plan that was no good, in steps; each one after it is twice as long. */
 enum { REST_STEPS = 16, REST_DOUBLINGS = 10 };
-/* A plan that has served for so many steps was good: the next rest is a short one. */
-enum { LONG_SERVICE = 64 };
 
 static struct fl_step_context gone;
 struct fl_plan fl_plan; /* all zero until the start: a process without steps pays nothing */
@@ -231,7 +229,7 @@ static void end_served_step(struct fl_step_context *c)
         return;
     }
     bool good = c->serve.bad == 0 && c->serve.mismatched_steps == 0;
-    c->rest.doublings = good && c->serve.served >= LONG_SERVICE ? 0 : c->rest.doublings;
+    c->rest.doublings = good && c->serve.served >= FL_LONG_SERVICE ? 0 : c->rest.doublings;
     if (fl_replay_is_away(c)) {
         fl_serve_let_go(c);
     }

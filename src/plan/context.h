@@ -45,7 +45,7 @@ struct fl_step_context {
     struct fl_serve serve;
     _Atomic bool inside; /* its thread is at work here: a handler that sees it leaves all alone */
     enum fl_plan_state state;
-    struct fl_away away;
+    unsigned steps_away; /* in a row, in another zone than the arena's. Its thread */
     struct fl_learn learn;
     struct fl_rest rest;
     struct fl_pack_job job;

@@ -2,8 +2,7 @@
  * they run. */
 #include "unit/plan_fixture.h"
 
-enum { NODES = 2, N = 30, AWAY_STEPS = 8 };
-static const uint64_t away_ns = 100000000;
+enum { NODES = 2, N = 30 };
 
 static struct loop usual;
 static unsigned here;  /* the node that the thread runs on */
@@ -115,9 +114,7 @@ static void learn(void)
 static void stay_on(unsigned node)
 {
     here = node;
-    steps(1);
-    now += away_ns << 10;
-    steps(AWAY_STEPS);
+    steps(FL_LONG_SERVICE + 1);
 }
 
 static unsigned zone(void)
@@ -164,37 +161,14 @@ static void a_short_visit_is_none_of_that(void **state)
 {
     (void)state;
     learn();
-    here = 1;
-    now += away_ns;
-    steps(AWAY_STEPS - 1);
-    here = 0;
-    steps(1);
-    here = 1;
-    steps(AWAY_STEPS - 1);
-    here = 0;
-    steps(AWAY_STEPS);
-    assert_int_equal(zone(), 0);
-    here = 1; /* many steps, but little time */
-    uint64_t began = now;
-    steps(2 * AWAY_STEPS);
-    assert_true(now - began < away_ns);
-    assert_int_equal(zone(), 0);
-}
-
-static void a_thread_that_wanders_waits_longer_each_time(void **state)
-{
-    (void)state;
-    learn();
-    for (unsigned journey = 0; journey < 4; journey++) {
-        here = 1 - here;
+    for (int visits = 0; visits < 2; visits++) {
+        here = 1;
+        steps(FL_LONG_SERVICE - 1);
+        here = 0;
         steps(1);
-        now += (away_ns << journey) - away_ns / 2;
-        steps(AWAY_STEPS);
-        assert_int_equal(zone(), 1 - here);
-        now += away_ns / 2;
-        steps(2);
-        assert_int_equal(zone(), here);
     }
+    steps(FL_LONG_SERVICE);
+    assert_int_equal(zone(), 0);
 }
 
 /* As one that a device has registered. */
@@ -208,7 +182,6 @@ static void an_arena_that_is_held_stays(void **state)
     stay_on(1);
     assert_int_equal(zone(), 0);
     fl_plan_let_go(held.opening);
-    now += away_ns;
     stay_on(1);
     assert_int_equal(zone(), 1);
     loop_over(&usual);
@@ -280,7 +253,6 @@ int main(void)
         cmocka_unit_test_setup(an_arena_follows_its_thread, each),
         cmocka_unit_test_setup(nothing_is_held_twice, each),
         cmocka_unit_test_setup(a_short_visit_is_none_of_that, each),
-        cmocka_unit_test_setup(a_thread_that_wanders_waits_longer_each_time, each),
         cmocka_unit_test_setup(an_arena_that_is_held_stays, each),
         cmocka_unit_test(without_a_worker_as_well),
         cmocka_unit_test(one_node_does_not_ask),

@@ -6,6 +6,8 @@
 #include "plan/serve/layout.h"
 
 enum { FL_LAYOUTS = 4 };
+/* Steps in a row after which a plan was good, and a thread that is elsewhere has moved for good. */
+enum { FL_LONG_SERVICE = 64 };
 
 /* The step under way. */
 struct fl_step_figures {
@@ -30,14 +32,6 @@ struct fl_serve {
     unsigned mismatched_steps;     /* in a row that nearly nothing of was known */
     uint8_t bad;                   /* a bit for each of the last eight steps that missed too much */
     bool ready; /* its arena has what all known layouts need; false: that is to be looked at */
-};
-
-/* Steps in a row that began in another zone than the arena's: see step.c. */
-struct fl_away {
-    unsigned steps;
-    unsigned zone;
-    uint64_t since_ns;   /* monotonic: when the first of them did */
-    unsigned migrations; /* times that another arena was taken there */
 };
 
 /* Why a plan is served no more. */

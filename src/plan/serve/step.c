@@ -2,14 +2,10 @@
 #include "plan/context.h"
 
 enum { BAD_OF_EIGHT = 3, MISMATCHED_MOST = 8 };
-/* A thread has moved to another node for good when it was there in so many steps in a row, and for
- * so long; each time twice as long, so that a thread that wanders does not drag its memory
- * along. */
-enum { AWAY_STEPS = 8, MIGRATIONS_MOST = 16 };
-static const uint64_t away_ns = 100000000;
 
 void fl_serve_let_go(struct fl_step_context *c)
 {
+    c->steps_away = 0;
     if (c->serve.arena != NULL) {
         fl_arena_retire(c->serve.arena);
         c->serve.arena = NULL;
@@ -101,35 +97,17 @@ enum fl_end fl_replay_end(struct fl_step_context *c)
     return bad && __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_END_BAD : FL_END_NOT;
 }
 
-/* In another zone than `zone`, and not for the first time? */
-static bool is_away_for_good(struct fl_step_context *c, unsigned zone)
-{
-    unsigned here = fl_zone_wish(fl_plan.region, fl_page.huge);
-    uint64_t now = fl_sys.now_ns();
-
-    if (here == zone) {
-        c->away.steps = 0;
-        return false;
-    }
-    if (c->away.steps == 0 || here != c->away.zone) {
-        c->away.steps = 0;
-        c->away.zone = here;
-        c->away.since_ns = now;
-    }
-    if (++c->away.steps < AWAY_STEPS || now - c->away.since_ns < away_ns << c->away.migrations) {
-        return false;
-    }
-    c->away.steps = 0;
-    c->away.migrations += c->away.migrations < MIGRATIONS_MOST;
-    return true;
-}
-
 bool fl_replay_is_away(struct fl_step_context *c)
 {
     const struct fl_arena *a = c->serve.arena;
 
-    return FL_UNLIKELY(fl_plan.region->zones.placing.follows) && a != NULL && fl_arena_is_open(a) &&
-           a->use.held == 0 && is_away_for_good(c, a->inner.outer->zone);
+    if (FL_LIKELY(!fl_plan.region->zones.placing.follows) || a == NULL || !fl_arena_is_open(a) ||
+        a->use.held != 0) {
+        return false;
+    }
+    bool away = fl_zone_wish(fl_plan.region, fl_page.huge) != a->inner.outer->zone;
+    c->steps_away = away ? c->steps_away + 1 : 0;
+    return c->steps_away >= FL_LONG_SERVICE;
 }
 
 void fl_replay_off(struct fl_step_context *c)
