@@ -3,8 +3,8 @@
  * in fl_context_end_plan() alone. */
 #include "plan/context.h"
 
-/* A rest after a plan that was no good, in steps; each one after it is twice as long. */
-enum { REST_STEPS = 16, REST_DOUBLINGS = 10 };
+/* A rest after a plan that was no good is FL_LONG_SERVICE steps, each one after it twice as long. */
+enum { REST_DOUBLINGS = 10 };
 
 static struct fl_step_context gone;
 struct fl_plan fl_plan; /* all zero until the start: a process without steps pays nothing */
@@ -149,7 +149,7 @@ void fl_context_learn(struct fl_step_context *c)
 /* Twice as long as the last time, where the last plans were no good. */
 static void rest(struct fl_step_context *c, bool longer)
 {
-    c->rest.steps = (uint64_t)REST_STEPS
+    c->rest.steps = (uint64_t)FL_LONG_SERVICE
                     << (longer ? fl_min(c->rest.doublings, REST_DOUBLINGS) : 0);
     c->rest.doublings += longer;
     go(c, EVENT_NO_GOOD);
@@ -256,10 +256,14 @@ static void take_made(struct fl_step_context *c)
     }
 }
 
-/* Is there something to pack? */
+/* Is there something to pack? A layout that goes on growing is made anew after 1, 2, 4, ..
+ * FL_LONG_SERVICE steps: each time all that lies elsewhere then moves. */
 static bool has_job(struct fl_step_context *c)
 {
-    if (c->state == FL_SERVE && c->serve.layout->wish) {
+    unsigned served = c->serve.served;
+
+    if (c->state == FL_SERVE && c->serve.layout->wish && served >= c->serve.regrow_at) {
+        c->serve.regrow_at = served + (unsigned)fl_max(1, fl_min(served, FL_LONG_SERVICE));
         c->job.nlives = 0;
         c->job.grown = c->serve.layout;
         return true;

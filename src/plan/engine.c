@@ -189,6 +189,7 @@ static void end_job(struct fl_step_context *c, bool failed)
 {
     if (failed && c->job.grown != NULL) {
         c->job.grown->wish = true;
+        c->serve.regrow_at = 0;
     }
     c->job.layout = c->job.grown = NULL;
     c->job.unwanted = c->job.outgrown = false;

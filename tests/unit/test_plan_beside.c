@@ -127,7 +127,8 @@ static void under_pressure_it_goes_back_at_once_and_comes_again(void **state)
     usual.also = release_within_a_step; /* with blocks in it, and at times with none */
     loop_declared(&usual, NULL, 5);
     usual.also = NULL;
-    loop_declared(&usual, NULL, 30); /* a plan that had its arena taken may have to rest */
+    loop_declared(&usual, NULL,
+                  2 * FL_LONG_SERVICE); /* a plan that had its arena taken may have to rest */
     assert_int_equal(loop_planned(&usual), N);
     assert_sound();
 }
@@ -141,7 +142,7 @@ static void where_memory_is_refused_for_a_while_steps_go_on_without(void **state
     loop_declared(&usual, NULL, 6);
     assert_int_equal(loop_planned(&usual), 0);
     region.config.limit = 0;
-    loop_declared(&usual, NULL, 60);
+    loop_declared(&usual, NULL, 2 * FL_LONG_SERVICE);
     assert_int_equal(loop_planned(&usual), N);
     assert_int_equal(loop_same(&usual), N);
     fl_region_release(&region);
@@ -149,7 +150,7 @@ static void where_memory_is_refused_for_a_while_steps_go_on_without(void **state
     loop_declared(&usual, NULL, 6);
     assert_int_equal(loop_planned(&usual), 0);
     fake.charge_max = SIZE_MAX;
-    loop_declared(&usual, NULL, 60);
+    loop_declared(&usual, NULL, 2 * FL_LONG_SERVICE);
     assert_int_equal(loop_planned(&usual), N);
     assert_sound();
 }

@@ -59,7 +59,7 @@ static void bad(void **state)
     ended(fl_plan_default, FL_REST, false);
     assert_int_equal(plan_stats().drops, 1);
     uint64_t first = fl_plan_default->rest.steps;
-    loop_declared(&usual, NULL, 40);
+    loop_declared(&usual, NULL, FL_LONG_SERVICE + 24);
     assert_int_equal(loop_planned(&usual), N);
     unknown_steps(3, 3);
     ended(fl_plan_default, FL_REST, false);

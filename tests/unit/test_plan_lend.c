@@ -172,12 +172,37 @@ static void a_plan_whose_pages_are_handed_round_goes_on(void **state)
     loop_over(&l);
 }
 
+static void hand_all_round(unsigned i)
+{
+    (void)i;
+    hand_round(0);
+}
+
+/* Each request's pages have gone elsewhere: to serve it where it was costs more than it gives. */
+static void a_plan_whose_pages_never_stay_is_given_up(void **state)
+{
+    (void)state;
+    plan_begin(NULL);
+    for (unsigned i = 0; i < N; i++) {
+        asks[i] = (struct ask){MIB(4 + i % 5), i + 2 <= N ? 2 : 1};
+    }
+    l = (struct loop){.ask = asks, .n = N};
+    loop_declared(&l, NULL, 20);
+    l.also = hand_all_round;
+    loop_declared(&l, NULL, 8);
+    assert_int_equal(plan_stats().drops, moves());
+    assert_int_equal(fl_plan_default->state, moves() ? FL_REST : FL_SERVE);
+    loop_over(&l);
+    assert_sound();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_planned_takes_what_is_idle),
         cmocka_unit_test(an_arena_takes_what_is_idle_in_another),
         cmocka_unit_test(a_plan_whose_pages_are_handed_round_goes_on),
+        cmocka_unit_test(a_plan_whose_pages_never_stay_is_given_up),
         cmocka_unit_test(what_was_lent_comes_again),
         cmocka_unit_test(what_is_held_is_not_lent),
         cmocka_unit_test(what_is_in_use_is_not_lent),

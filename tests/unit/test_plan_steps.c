@@ -253,7 +253,7 @@ static void a_plan_that_is_no_good_is_given_up_and_learned_again(void **state)
     assert_int_equal(loop_planned(&m), 0);
     loop_declared(&l, NULL, 4); /* it rests */
     assert_int_equal(loop_planned(&l), 0);
-    loop_declared(&l, NULL, 40);
+    loop_declared(&l, NULL, FL_LONG_SERVICE + 24);
     assert_int_equal(loop_planned(&l), N);
     assert_int_equal(loop_same(&l), N);
     assert_int_equal(plan_stats().drops, 1);

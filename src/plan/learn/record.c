@@ -244,11 +244,10 @@ static bool varies(struct fl_step_context *c, const struct fl_record *a)
 /* Has `a` all requests of `b` in their order, but for a few? */
 static bool covers(const struct fl_record *a, const struct fl_record *b)
 {
-    enum { AHEAD = 64 };
     size_t at = 0, unknown = 0;
 
     for (size_t i = 0; i < b->n; i++) {
-        size_t end = fl_min(a->n, at + AHEAD), k = at;
+        size_t end = fl_min(a->n, at + FL_AHEAD), k = at;
         while (k < end && a->life[k].asked != b->life[i].asked) {
             k++;
         }

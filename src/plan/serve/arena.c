@@ -330,6 +330,7 @@ static FL_INLINE bool fill_run(struct fl_arena *a, size_t at, size_t n)
         done == n || fl_inner_fill(fl_plan.region, &a->inner, pages(a, at + done, n - done));
 
     done = filled ? n : done;
+    a->brought += done;
     fl_bitmap_give(&a->absent, granules_of(at), granules_of(done));
     atomic_fetch_sub_explicit(&a->missing, done, memory_order_relaxed);
     a->budget = fl_max(a->budget, held(a));

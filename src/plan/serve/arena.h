@@ -35,6 +35,7 @@ struct fl_arena {
     _Atomic size_t missing; /* huge pages below the limit that are not in memory. Its owner */
     _Atomic size_t height;  /* bytes of addresses; 0: none. Owner, or who claimed all of it */
     _Atomic size_t limit;   /* bytes that may be used. Its owner */
+    size_t brought;         /* huge pages that came into memory, ever. Its owner */
     size_t budget;     /* huge pages to be in memory at most, while others can move. Its owner */
     size_t hand;       /* the huge page that was looked at last for one to move. Its owner */
     _Atomic bool cold; /* its tables are to come into memory. Lock: plan, to write */

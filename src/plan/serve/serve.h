@@ -16,6 +16,7 @@ struct fl_step_figures {
     uint32_t requests;      /* in this step, or since the last boundary */
     uint32_t mismatched;    /* of these, those that were not where the plan says */
     uint32_t displaced;     /* of these, those whose place was another block's */
+    size_t brought;         /* of the arena, when the step began */
 };
 
 struct fl_serve {
@@ -29,6 +30,7 @@ struct fl_serve {
     struct fl_step_figures step;
     uint64_t recent[FL_SIGNATURE]; /* sizes of the last requests */
     unsigned served;               /* steps in a row, since a plan was taken up */
+    unsigned regrow_at;            /* as many, from which on a layout that grew is made anew */
     unsigned mismatched_steps;     /* in a row that nearly nothing of was known */
     uint8_t bad;                   /* a bit for each of the last eight steps that missed too much */
     bool ready; /* its arena has what all known layouts need; false: that is to be looked at */

@@ -1,7 +1,7 @@
 /* A step that is served: its arena, its beginning, and the judgement at its end. */
 #include "plan/context.h"
 
-enum { BAD_OF_EIGHT = 3, MISMATCHED_MOST = 8 };
+enum { BAD_OF_EIGHT = 3, MISMATCHED_MOST = 8, SOME_PAGES = 4 };
 
 void fl_serve_let_go(struct fl_step_context *c)
 {
@@ -55,6 +55,7 @@ bool fl_replay_begin(struct fl_step_context *c)
         fl_replay_go_nowhere(c);
         return false;
     }
+    s->step.brought = s->arena->brought;
     s->cursor.block = s->arena->inner.block;
     s->cursor.claimed = s->arena->claimed.word;
     s->cursor.absent = s->arena->absent.word;
@@ -71,6 +72,16 @@ void fl_replay_resume(struct fl_step_context *c)
     c->serve.end = c->serve.layout->entry + c->serve.layout->n;
 }
 
+/* Did memory move to much of what was asked for, though even and odd steps have had it before? Such
+ * a plan lays blocks out over more than the step holds, or in turn with others. Some pages are no
+ * matter. */
+static bool moves_much(const struct fl_serve *s)
+{
+    size_t brought = s->arena != NULL ? s->arena->brought - s->step.brought : 0;
+
+    return s->served >= 2 && brought > SOME_PAGES + s->step.asked / FL_BAD_PART / fl_page.huge;
+}
+
 enum fl_end fl_replay_end(struct fl_step_context *c)
 {
     struct fl_serve *s = &c->serve;
@@ -84,8 +95,9 @@ enum fl_end fl_replay_end(struct fl_step_context *c)
     bool bad = differs && !mismatched &&
                (s->step.missed > s->step.exempt + s->step.asked / FL_BAD_PART ||
                 s->step.mismatched > FL_SIGNATURE + s->step.requests / FL_BAD_PART);
+    bad = bad || FL_UNLIKELY(moves_much(s));
 
-    c->learn.relearn = differs && s->step.mismatched > s->step.requests / 100;
+    c->learn.relearn = differs && s->step.mismatched > s->step.requests / FL_BAD_PART;
     s->mismatched_steps = mismatched ? s->mismatched_steps + 1 : 0;
     s->bad = (uint8_t)(s->bad << 1 | bad);
     s->served++;
@@ -119,6 +131,6 @@ void fl_replay_off(struct fl_step_context *c)
     c->serve.layout = NULL;
     fl_replay_go_nowhere(c);
     c->serve.bad = 0;
-    c->serve.served = 0;
+    c->serve.served = c->serve.regrow_at = 0;
     c->serve.mismatched_steps = 0;
 }
