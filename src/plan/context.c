@@ -3,6 +3,8 @@
  * in fl_context_end_plan() alone. */
 #include "plan/context.h"
 
+/* Jobs in a row that fail until the context rests. */
+enum { FAILURES = 3 };
 /* A rest after a plan that was no good is FL_LONG_SERVICE steps, each one after it twice as long. */
 enum { REST_DOUBLINGS = 10 };
 
@@ -105,6 +107,7 @@ void fl_context_enter(struct fl_step_context *c)
 enum event {
     EVENT_ANEW,     /* nothing is known of its steps */
     EVENT_WANTED,   /* recorded steps are to be packed */
+    EVENT_FAILED,   /* that gave no layout */
     EVENT_LAYOUT,   /* there is one for the steps */
     EVENT_UNSERVED, /* the plan's service ends, and other steps may come */
     EVENT_NO_GOOD,  /* plans were of no use, or cannot be had now */
@@ -117,6 +120,9 @@ static enum fl_plan_state next(enum fl_plan_state state, enum event event)
     case EVENT_WANTED:
         fl_assert(state == FL_LEARN);
         return FL_PACK;
+    case EVENT_FAILED:
+        fl_assert(state == FL_PACK);
+        return FL_LEARN;
     case EVENT_UNSERVED: /* REST: in a child that a handler forked amid it */
         fl_assert(state == FL_SERVE || state == FL_REST);
         return FL_LEARN;
@@ -252,7 +258,10 @@ static void take_made(struct fl_step_context *c)
         c->serve.layout = c->serve.last = l;
         go(c, EVENT_LAYOUT);
     } else if (c->state == FL_PACK && atomic_load(&c->job.state) == FL_JOB_NONE) {
-        rest(c, true);
+        go(c, EVENT_FAILED);
+        if (c->job.failures >= FAILURES) {
+            rest(c, true);
+        }
     }
 }
 

@@ -5,8 +5,7 @@
 
 #include <errno.h>
 
-/* Does memory move to where it is wanted? Then places are addresses alone, unless the
- * arena is held. */
+/* Then places are addresses alone, unless the arena is held. */
 static bool memory_moves(void)
 {
     fl_region_prove(fl_plan.region);
@@ -75,8 +74,8 @@ static bool has_grown(const struct fl_layout *l)
     return grown;
 }
 
-/* Would it hold more than steps do? Slots grow one by one, each to the largest that ever came to
- * it, which is more than any step asks for where requests come and go. */
+/* Slots grow one by one, each to the largest that ever came to it: more than any step asks for,
+ * where requests come and go. */
 static bool is_outgrown(const struct fl_layout *l, uint64_t height_before)
 {
     return l->height > fl_layout_in_zones(l) + fl_max(FL_ENVELOPE * l->largest, height_before);
@@ -220,6 +219,7 @@ struct fl_layout *fl_engine_collect(struct fl_step_context *c)
     }
     struct fl_layout *l = c->job.layout;
     bool failed = l == NULL && !c->job.unwanted && !c->job.outgrown;
+    c->job.failures = failed ? c->job.failures + 1 : 0;
     if (c->job.unwanted) {
         fl_layout_free(l);
         l = NULL;

@@ -24,6 +24,7 @@ struct fl_pack_job {
     struct fl_layout *layout; /* what it had grown to; DONE: the new one, or NULL: it failed */
     bool unwanted;            /* what it makes anew is no good. The context's thread */
     bool outgrown;            /* DONE, no layout: it would hold more than any step */
+    unsigned failures;        /* in a row: the steps were too different. The context's thread */
 };
 
 /* offsets.c */

@@ -79,16 +79,14 @@ static void steps_that_are_not_declared_are_left_alone(void **state)
     assert_int_equal(figure(r, "plan_bytes"), 0);
 }
 
-/* Where pages do not move, a place that is larger than its request would hold what nothing uses. */
-static void sizes_that_change_are_planned_for_where_pages_move(void **state)
+/* Of new sizes in each step, of which the largest that were seen would have memory move in each, no
+ * plan serves for long; and none where pages do not move. */
+static void sizes_that_never_repeat_have_no_plan_for_long(void **state)
 {
     (void)state;
     const struct fl_run *r = run("vary", "160", "declare", "1");
-    if (may("uffd")) {
-        assert_served(r, 80, 900);
-    } else {
-        assert_int_equal(figure(r, "plan_hits"), 0);
-    }
+    assert_true(figure(r, "plan_steps") <= 40);
+    assert_true(may("uffd") || figure(r, "plan_hits") == 0);
 }
 
 static void one_more_or_less_shifts_nothing(void **state)
@@ -186,7 +184,7 @@ int main(void)
         cmocka_unit_test(fixed_steps_are_served_where_they_were),
         cmocka_unit_test(threads_have_steps_of_their_own),
         cmocka_unit_test(steps_that_are_not_declared_are_left_alone),
-        cmocka_unit_test(sizes_that_change_are_planned_for_where_pages_move),
+        cmocka_unit_test(sizes_that_never_repeat_have_no_plan_for_long),
         cmocka_unit_test(one_more_or_less_shifts_nothing),
         cmocka_unit_test(kinds_of_steps_take_turns),
         cmocka_unit_test(what_does_not_repeat_is_served_as_ever),

@@ -130,7 +130,7 @@ static void look_for_known(struct fl_step_context *c, size_t len)
 {
     c->serve.recent[c->serve.step.requests++ % FL_SIGNATURE] = len;
     if (c->serve.step.requests == FL_SIGNATURE) {
-        struct fl_layout *l = fl_replay_recognise(c);
+        struct fl_layout *l = fl_replay_recognise(c, NULL);
         if (l != NULL) {
             fl_context_resume(c, l);
         }

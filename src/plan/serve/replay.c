@@ -55,8 +55,7 @@ uint64_t fl_replay_recent(const struct fl_step_context *c)
     return hash;
 }
 
-/* But `but`. */
-static struct fl_layout *recognise(const struct fl_step_context *c, const struct fl_layout *but)
+struct fl_layout *fl_replay_recognise(const struct fl_step_context *c, const struct fl_layout *but)
 {
     uint64_t recent = fl_replay_recent(c);
 
@@ -67,11 +66,6 @@ static struct fl_layout *recognise(const struct fl_step_context *c, const struct
         }
     }
     return NULL;
-}
-
-struct fl_layout *fl_replay_recognise(const struct fl_step_context *c)
-{
-    return recognise(c, NULL);
 }
 
 /* What a layout was recognised by is not held against the step. */
@@ -91,7 +85,7 @@ static bool switch_layout(struct fl_step_context *c)
     if (c->serve.step.requests > FL_AHEAD) {
         return false;
     }
-    struct fl_layout *l = recognise(c, just_begun ? now : NULL);
+    struct fl_layout *l = fl_replay_recognise(c, just_begun ? now : NULL);
     if (l == NULL) {
         return false;
     }

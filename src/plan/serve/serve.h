@@ -65,8 +65,8 @@ bool fl_replay_is_away(struct fl_step_context *c);
 void fl_replay_off(struct fl_step_context *c);
 /* Of the last FL_SIGNATURE requests, as in fl_layout.begins; 0: there were not as many. */
 uint64_t fl_replay_recent(const struct fl_step_context *c);
-/* The layout whose first requests were the last ones; NULL. */
-struct fl_layout *fl_replay_recognise(const struct fl_step_context *c);
+/* The layout whose first requests were the last ones, but `but`; NULL. */
+struct fl_layout *fl_replay_recognise(const struct fl_step_context *c, const struct fl_layout *but);
 /* Without an arena from here on. */
 void fl_serve_let_go(struct fl_step_context *c);
 

@@ -72,9 +72,8 @@ void fl_replay_resume(struct fl_step_context *c)
     c->serve.end = c->serve.layout->entry + c->serve.layout->n;
 }
 
-/* Did memory move to much of what was asked for, though even and odd steps have had it before? Such
- * a plan lays blocks out over more than the step holds, or in turn with others. Some pages are no
- * matter. */
+/* Did more than some pages move to where they were wanted, though even and odd steps have had them
+ * before? */
 static bool moves_much(const struct fl_serve *s)
 {
     size_t brought = s->arena != NULL ? s->arena->brought - s->step.brought : 0;
