@@ -147,11 +147,6 @@ static void go(struct fl_step_context *c, enum event event)
     set_mode(c);
 }
 
-void fl_context_learn(struct fl_step_context *c)
-{
-    go(c, EVENT_ANEW);
-}
-
 /* Twice as long as the last time, where the last plans were no good. */
 static void rest(struct fl_step_context *c, bool longer)
 {

@@ -120,8 +120,6 @@ void fl_context_enter(struct fl_step_context *c);
 bool fl_context_knows_any(const struct fl_step_context *c);
 /* Which of its layouts is for steps with that hash and so many requests; FL_LAYOUTS: none. */
 unsigned fl_context_find_known(const struct fl_step_context *c, uint64_t hash, uint32_t n);
-/* It is new, and learns. */
-void fl_context_learn(struct fl_step_context *c);
 /* The one way out of FL_SERVE. */
 void fl_context_end_plan(struct fl_step_context *c, enum fl_end why);
 void fl_context_step_begin(struct fl_step_context *c);

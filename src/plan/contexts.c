@@ -119,7 +119,7 @@ struct fl_step_context *fl_context_make(void)
     if (c == NULL) {
         return NULL;
     }
-    fl_context_learn(c);
+    fl_assert(c->state == FL_LEARN);
     c->who.open = true;
     return c;
 }

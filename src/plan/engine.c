@@ -103,25 +103,6 @@ static struct fl_layout *make_layout(struct fl_step_context *c)
     return l;
 }
 
-static void work_on(struct fl_step_context *c);
-
-void fl_engine_want(struct fl_step_context *c)
-{
-    fl_assert(atomic_load(&c->job.state) == FL_JOB_NONE);
-    fl_assert((c->job.nlives != 0) != (c->job.grown != NULL));
-    fl_record_drop_all(c);
-    if (c->job.grown != NULL) { /* it goes on growing while it serves */
-        c->job.layout = grown_copy(c->job.grown);
-        c->job.grown->wish = false;
-    }
-    atomic_store_explicit(&c->job.state, FL_JOB_WANTED, memory_order_release);
-    if (fl_plan.config.background) {
-        fl_plan_call_worker();
-    } else {
-        work_on(c);
-    }
-}
-
 /* The layout's place among those that are known: that of its like, or a free one, or that of the
  * one that was not served for the longest time. */
 static unsigned place_of(struct fl_step_context *c, const struct fl_layout *l)
@@ -195,23 +176,6 @@ static void end_job(struct fl_step_context *c, bool failed)
     atomic_store(&c->job.state, FL_JOB_NONE);
 }
 
-static void clean_up(struct fl_step_context *c);
-
-void fl_engine_lose(struct fl_step_context *c)
-{
-    uint32_t state = atomic_load(&c->job.state);
-
-    if (state == FL_JOB_NONE) {
-        return;
-    }
-    end_job(c, !c->job.unwanted && state != FL_JOB_ABANDONED);
-    fl_record_drop_all(c);
-    if (state == FL_JOB_ABANDONED) { /* as the worker would have done */
-        clean_up(c);
-        fl_context_leave(c);
-    }
-}
-
 struct fl_layout *fl_engine_collect(struct fl_step_context *c)
 {
     if (atomic_load_explicit(&c->job.state, memory_order_acquire) != FL_JOB_DONE) {
@@ -241,6 +205,21 @@ static void clean_up(struct fl_step_context *c)
         fl_context_set_known(c, i, NULL);
     }
     c->serve.last = c->serve.layout = NULL;
+}
+
+void fl_engine_lose(struct fl_step_context *c)
+{
+    uint32_t state = atomic_load(&c->job.state);
+
+    if (state == FL_JOB_NONE) {
+        return;
+    }
+    end_job(c, !c->job.unwanted && state != FL_JOB_ABANDONED);
+    fl_record_drop_all(c);
+    if (state == FL_JOB_ABANDONED) { /* as the worker would have done */
+        clean_up(c);
+        fl_context_leave(c);
+    }
 }
 
 void fl_engine_abandon(struct fl_step_context *c)
@@ -274,6 +253,23 @@ static void work_on(struct fl_step_context *c)
     } else { /* a handler forked amid it, and this is the child: see fl_engine_lose */
         fl_layout_free(c->job.layout);
         c->job.layout = NULL;
+    }
+}
+
+void fl_engine_want(struct fl_step_context *c)
+{
+    fl_assert(atomic_load(&c->job.state) == FL_JOB_NONE);
+    fl_assert((c->job.nlives != 0) != (c->job.grown != NULL));
+    fl_record_drop_all(c);
+    if (c->job.grown != NULL) { /* it goes on growing while it serves */
+        c->job.layout = grown_copy(c->job.grown);
+        c->job.grown->wish = false;
+    }
+    atomic_store_explicit(&c->job.state, FL_JOB_WANTED, memory_order_release);
+    if (fl_plan.config.background) {
+        fl_plan_call_worker();
+    } else {
+        work_on(c);
     }
 }
 

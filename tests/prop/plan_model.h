@@ -50,6 +50,7 @@ extern struct model {
     struct model_loop loop[LOOPS];            /* the first one's context is the thread's own */
     struct model_loop *stack[LOOPS], *chosen; /* those with a step under way; whose is next */
     unsigned depth;
+    unsigned unplanned;           /* steps that should have been served as planned */
     uint64_t stamps, hits, inner; /* requests that the plan served; blocks in arenas */
     bool ever_refused;            /* memory, by the kernel */
 } model;

@@ -163,6 +163,26 @@ static void begin_with_worker(void)
     }
 }
 
+static void marks_show_with_the_next_layout(void **state)
+{
+    struct fl_plan_place place[N];
+
+    (void)state;
+    begin_with_worker();
+    l.also = mark;
+    loop_declared(&l, NULL, 1);
+    l.also = NULL;
+    (void)layout(place);
+    for (unsigned i = 0; i < N; i++) {
+        assert_int_equal(place[i].zone, 0);
+    }
+    (void)fl_plan_work(&region);
+    loop_declared(&l, NULL, 2);
+    struct fl_plan_layout p = layout(place);
+    zones_are_whole(&p, place);
+    loop_over(&l);
+}
+
 static unsigned only; /* the one that is marked */
 
 static void mark_only(unsigned i)
@@ -402,6 +422,7 @@ int main(void)
         cmocka_unit_test(no_zone_overlaps_anything),
         cmocka_unit_test(marked_blocks_of_recorded_steps_lie_together),
         cmocka_unit_test(marks_in_served_steps_make_another_layout),
+        cmocka_unit_test(marks_show_with_the_next_layout),
         cmocka_unit_test(places_of_two_steps_are_apart),
         cmocka_unit_test(marks_while_a_layout_is_made_count),
         cmocka_unit_test(what_is_of_no_step_has_no_zone),

@@ -125,6 +125,15 @@ static uint64_t offset_of(const struct fl_plan_entry *s, int parity)
                                                : FL_PACK_NONE;
 }
 
+/* A mark of this step's is for the next layout. */
+static uint32_t zone_of(const struct fl_layout *l, size_t i)
+{
+    const struct fl_plan_zone *z = &l->zone[l->slot[i].zone];
+
+    return is_in_zone(&l->slot[i]) && l->slot[i].offset[0] - z->offset[0] < z->len ? l->slot[i].zone
+                                                                                   : 0;
+}
+
 static struct fl_layout *layout_of(const struct fl_step_context *c)
 {
     return c->serve.layout != NULL ? c->serve.layout : c->serve.last;
@@ -154,9 +163,8 @@ static int look(const struct fl_step_context *c, struct fl_plan_layout *out,
     }
     for (size_t i = 0; place != NULL && i < fl_min(room, l->n); i++) {
         const struct fl_plan_entry *s = &l->entry[i];
-        place[i] = (struct fl_plan_place){{offset_of(s, 0), offset_of(s, 1)},
-                                          l->slot[i].size,
-                                          fl_slot_is_planned(&l->slot[i]) ? l->slot[i].zone : 0};
+        place[i] = (struct fl_plan_place){
+            {offset_of(s, 0), offset_of(s, 1)}, l->slot[i].size, zone_of(l, i)};
     }
     return 0;
 }
