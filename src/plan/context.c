@@ -5,7 +5,7 @@
 
 /* Jobs in a row that fail until the context rests. */
 enum { FAILURES = 3 };
-/* A rest after a plan that was no good is FL_LONG_SERVICE steps, each one after it twice as long. */
+/* A rest after a plan that was no good is FL_LONG_SERVICE steps, each next one twice as long. */
 enum { REST_DOUBLINGS = 10 };
 
 static struct fl_step_context gone;

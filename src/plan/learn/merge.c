@@ -39,9 +39,9 @@ size_t fl_merge_scratch(size_t n, size_t nsteps)
 
 /* ---- which request is which ---- */
 
-/* Two requests are taken for one unless they differ by as much as it costs to call both missing: 32
- * times in size. Where two are not LIKE, up to FL_AHEAD requests of one step or the other are passed
- * over, as many as make the next RUN most alike. */
+/* Two requests are taken for one unless they differ by as much as it costs to call both missing:
+ * 32 times in size. Where two are not LIKE, up to FL_AHEAD requests of one step or the other are
+ * passed over, as many as make the next RUN most alike. */
 enum { LIKE = 3, GAP = 6, RUN = 4 };
 
 struct pairing {
