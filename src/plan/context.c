@@ -97,7 +97,9 @@ void fl_context_enter(struct fl_step_context *c)
     fl_plan_mine = c;
     atomic_signal_fence(memory_order_seq_cst);
     set_mode(c);
-    if (fl_plan_wants == FL_PLAN_REPLAY && !atomic_load(&fl_plan_calls)) { /* else: fl_plan_take */
+    /* Else by fl_plan_take: requests call the worker, or age memory where there is none. */
+    if (fl_plan_wants == FL_PLAN_REPLAY && fl_plan.config.background &&
+        !atomic_load(&fl_plan_calls)) {
         fl_plan_cursor = &c->serve.cursor;
     }
 }

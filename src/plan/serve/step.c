@@ -114,6 +114,7 @@ bool fl_replay_is_away(struct fl_step_context *c)
 
     if (FL_LIKELY(!fl_plan.region->zones.placing.follows) || a == NULL || !fl_arena_is_open(a) ||
         a->use.held != 0) {
+        c->steps_away = 0;
         return false;
     }
     bool away = fl_zone_wish(fl_plan.region, fl_page.huge) != a->inner.outer->zone;
