@@ -91,10 +91,10 @@ enum fl_end fl_replay_end(struct fl_step_context *c)
     }
     bool differs = FL_UNLIKELY(s->step.mismatched != 0);
     bool mismatched = differs && s->step.mismatched - s->step.displaced > s->step.requests / 2;
-    bool bad = differs && !mismatched &&
-               (s->step.missed > s->step.exempt + s->step.asked / FL_BAD_PART ||
-                s->step.mismatched > FL_SIGNATURE + s->step.requests / FL_BAD_PART);
-    bad = bad || FL_UNLIKELY(moves_much(s));
+    bool misses = differs && !mismatched &&
+                  (s->step.missed > s->step.exempt + s->step.asked / FL_BAD_PART ||
+                   s->step.mismatched > FL_SIGNATURE + s->step.requests / FL_BAD_PART);
+    bool bad = misses || moves_much(s);
 
     c->learn.relearn = differs && s->step.mismatched > s->step.requests / FL_BAD_PART;
     s->mismatched_steps = mismatched ? s->mismatched_steps + 1 : 0;

@@ -126,12 +126,11 @@ static uint64_t offset_of(const struct fl_plan_entry *s, int parity)
 }
 
 /* A mark of this step's is for the next layout. */
-static uint32_t zone_of(const struct fl_layout *l, size_t i)
+static uint32_t zone_of(const struct fl_layout *l, const struct fl_slot *s)
 {
-    const struct fl_plan_zone *z = &l->zone[l->slot[i].zone];
+    const struct fl_plan_zone *z = &l->zone[s->zone];
 
-    return is_in_zone(&l->slot[i]) && l->slot[i].offset[0] - z->offset[0] < z->len ? l->slot[i].zone
-                                                                                   : 0;
+    return is_in_zone(s) && s->offset[0] - z->offset[0] < z->len ? s->zone : 0;
 }
 
 static struct fl_layout *layout_of(const struct fl_step_context *c)
@@ -164,7 +163,7 @@ static int look(const struct fl_step_context *c, struct fl_plan_layout *out,
     for (size_t i = 0; place != NULL && i < fl_min(room, l->n); i++) {
         const struct fl_plan_entry *s = &l->entry[i];
         place[i] = (struct fl_plan_place){
-            {offset_of(s, 0), offset_of(s, 1)}, l->slot[i].size, zone_of(l, i)};
+            {offset_of(s, 0), offset_of(s, 1)}, l->slot[i].size, zone_of(l, &l->slot[i])};
     }
     return 0;
 }
