@@ -151,7 +151,6 @@ const char *model_resize(struct model_loop *l, struct model_block *b, size_t n)
     return wrong;
 }
 
-/* The first that is live from there on. */
 struct model_block *model_live_block(struct model_loop *l, uint16_t which)
 {
     for (unsigned i = 0; i < SLOTS; i++) {

@@ -22,7 +22,7 @@ static struct fl_plan_layout holds[HOLDS]; /* opening 0: none */
 static const char *look(struct model_loop *l, bool hold)
 {
     struct fl_plan_layout got;
-    int rc = (hold ? fl_plan_hold(l->context, &got) : fl_plan_layout(l->context, &got, NULL, 0));
+    int rc = hold ? fl_plan_hold(l->context, &got) : fl_plan_layout(l->context, &got, NULL, 0);
 
     if (rc != 0) {
         return NULL;
@@ -178,7 +178,7 @@ static const char *check_all(void)
     MUST(s.free_bytes == idle << FL_GRANULE_SHIFT, "what is idle does not add up");
     MUST(s.live_blocks == model.inner, "the live blocks do not add up");
     MUST(s.hits == model.hits || (model.depth > 1 && s.hits < model.hits),
-         "the model.hits do not add up");
+         "the hits do not add up");
     return NULL;
 }
 

@@ -2,6 +2,7 @@
  * failure is shrunk by halving and printed with its seed. FL_TEST_OPS: how many operations. */
 #include "prop/plan_ops.h"
 #include "prop/seed.h"
+#include "prop/shrink.h"
 #include "unit/cmocka_all.h"
 
 #include <signal.h>
@@ -92,43 +93,27 @@ static bool play(const struct plan_ops_config *c, const struct plan_op *ops, siz
     return !ended || status != 0;
 }
 
-/* Leaves out what is not needed to fail so, in ever smaller pieces. */
-static size_t shrink(const struct plan_ops_config *c, struct plan_op *ops, size_t n,
-                     const char *wrong)
-{
-    static struct plan_op shorter[OPS];
-    int tries = 0;
+static char first_wrong[sizeof report->wrong];
 
-    for (size_t piece = n / 2; piece >= 1; piece /= 2) {
-        for (size_t from = 0; from + piece <= n && tries < SHRINK_TRIES;) {
-            memcpy(shorter, ops, from * sizeof *ops);
-            memcpy(shorter + from, ops + from + piece, (n - from - piece) * sizeof *ops);
-            tries++;
-            if (play(c, shorter, n - piece, true) && strcmp(report->wrong, wrong) == 0) {
-                n -= piece;
-                memcpy(ops, shorter, n * sizeof *ops);
-            } else {
-                from += piece;
-            }
-        }
-    }
-    return n;
+static bool fails_so(const void *config, const void *ops, size_t n)
+{
+    return play(config, ops, n, true) && strcmp(report->wrong, first_wrong) == 0;
 }
 
 static void fail_with(const struct plan_ops_config *c, struct plan_op *ops, size_t done)
 {
+    static struct plan_op shorter[OPS];
     size_t at = report->at;
-    char wrong[sizeof report->wrong];
 
-    memcpy(wrong, report->wrong, sizeof wrong);
-    (void)fprintf(stderr, "%s: %s, after %zu operations\n", c->name, wrong, done + at);
-    size_t n = shrink(c, ops, at + 1, wrong);
+    memcpy(first_wrong, report->wrong, sizeof first_wrong);
+    (void)fprintf(stderr, "%s: %s, after %zu operations\n", c->name, first_wrong, done + at);
+    size_t n = shrink((char *)ops, at + 1, sizeof *ops, (char *)shorter, SHRINK_TRIES, fails_so, c);
     for (size_t i = 0; i < n; i++) {
         (void)fprintf(stderr, "    {PLAN_%s, %u, %u},\n", kinds[ops[i].kind].name, ops[i].a,
                       ops[i].b);
     }
     (void)play(c, ops, n, false); /* now with what it says */
-    fail_msg("%s: %s; shrunk to %zu operations (FL_TEST_SEED=%" PRIu64 ")", c->name, wrong, n,
+    fail_msg("%s: %s; shrunk to %zu operations (FL_TEST_SEED=%" PRIu64 ")", c->name, first_wrong, n,
              seed);
 }
 

@@ -2,9 +2,8 @@
  * shrunk by halving and printed with its seed. */
 #include "prop/ops.h"
 #include "prop/seed.h"
+#include "prop/shrink.h"
 #include "unit/cmocka_all.h"
-
-#include <string.h>
 
 #if defined(__SANITIZE_THREAD__)
 enum { OPS = 400 }; /* there each mapping costs its shadow */
@@ -30,38 +29,16 @@ static void generate(struct op *ops, size_t n, uint64_t *random)
     }
 }
 
-static const char *play(const struct ops_config *c, const struct op *ops, size_t n)
+static bool fails(const void *config, const void *ops, size_t n)
 {
     size_t at;
 
-    return ops_play(c, ops, n, &at);
-}
-
-/* Leaves out what is not needed to fail, in ever smaller pieces. */
-static size_t shrink(const struct ops_config *c, struct op *ops, size_t n)
-{
-    static struct op shorter[OPS];
-    int tries = 0;
-
-    for (size_t piece = n / 2; piece >= 1; piece /= 2) {
-        for (size_t from = 0; from + piece <= n && tries < SHRINK_TRIES;) {
-            memcpy(shorter, ops, from * sizeof *ops);
-            memcpy(shorter + from, ops + from + piece, (n - from - piece) * sizeof *ops);
-            tries++;
-            if (play(c, shorter, n - piece) != NULL) {
-                n -= piece;
-                memcpy(ops, shorter, n * sizeof *ops);
-            } else {
-                from += piece;
-            }
-        }
-    }
-    return n;
+    return ops_play(config, ops, n, &at) != NULL;
 }
 
 static void random_sequences_agree_with_the_model(void **state)
 {
-    static struct op ops[OPS];
+    static struct op ops[OPS], shorter[OPS];
     uint64_t random = seed;
     (void)state;
     for (size_t k = 0; k < ops_nconfigs; k++) {
@@ -70,7 +47,8 @@ static void random_sequences_agree_with_the_model(void **state)
         generate(ops, OPS, &random);
         const char *wrong = ops_play(c, ops, OPS, &at);
         if (wrong != NULL) {
-            size_t n = shrink(c, ops, at + 1);
+            size_t n =
+                shrink((char *)ops, at + 1, sizeof *ops, (char *)shorter, SHRINK_TRIES, fails, c);
             fprintf(stderr, "%s: %s; shrunk to %zu operations:\n", c->name, wrong, n);
             ops_print(ops, n);
             fail_msg("%s: %s (FL_TEST_SEED=%" PRIu64 ")", c->name, wrong, seed);

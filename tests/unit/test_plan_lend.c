@@ -152,10 +152,9 @@ static void hand_round(unsigned i)
     lent += i == 0 && a != NULL ? fl_plan_lend(a->inner.outer->zone, SIZE_MAX / 2) : 0;
 }
 
-/* It costs moves; addresses repeat, at the peak that there is without. */
-static void a_plan_whose_pages_are_handed_round_goes_on(void **state)
+/* A plan of long blocks, two at a time, serves. */
+static void serve_long_blocks(void)
 {
-    (void)state;
     plan_begin(NULL);
     for (unsigned i = 0; i < N; i++) {
         asks[i] = (struct ask){MIB(4 + i % 5), i + 2 <= N ? 2 : 1};
@@ -163,6 +162,13 @@ static void a_plan_whose_pages_are_handed_round_goes_on(void **state)
     l = (struct loop){.ask = asks, .n = N};
     loop_declared(&l, NULL, 20);
     assert_int_equal(loop_planned(&l), N);
+}
+
+/* It costs moves; addresses repeat, at the peak that there is without. */
+static void a_plan_whose_pages_are_handed_round_goes_on(void **state)
+{
+    (void)state;
+    serve_long_blocks();
     l.also = hand_round;
     loop_declared(&l, NULL, 20);
     assert_true(lent != 0 || !moves());
@@ -182,12 +188,7 @@ static void hand_all_round(unsigned i)
 static void a_plan_whose_pages_never_stay_is_given_up(void **state)
 {
     (void)state;
-    plan_begin(NULL);
-    for (unsigned i = 0; i < N; i++) {
-        asks[i] = (struct ask){MIB(4 + i % 5), i + 2 <= N ? 2 : 1};
-    }
-    l = (struct loop){.ask = asks, .n = N};
-    loop_declared(&l, NULL, 20);
+    serve_long_blocks();
     l.also = hand_all_round;
     loop_declared(&l, NULL, 8);
     assert_int_equal(plan_stats().drops, moves());
