@@ -28,6 +28,7 @@ static struct {
     fl_CUdeviceptr address;
     void *pointer;
     unsigned long long id;
+    fl_CUcontext context;
 } out;
 
 /* X(suffix of the name, call, its arguments) */
@@ -54,6 +55,7 @@ static struct {
     X(, cuMemcpyHtoDAsync, the.memory, the.registered, KIB(4), the.other)                          \
     X(_captured, cuStreamQuery, the.captured)                                                      \
     X(_captured, cuStreamGetId, the.captured, &out.id)                                             \
+    X(_captured, cuStreamGetCtx, the.captured, &out.context)                                       \
     X(_captured, cuStreamSynchronize, the.captured)                                                \
     X(_captured, cuEventRecord, the.event, the.captured)                                           \
     X(_captured, cuStreamWaitEvent, the.captured, the.done, 0)                                     \
@@ -223,13 +225,12 @@ static void *capture_again(void *arg)
     return NULL;
 }
 
-static void race(int unused)
+static void race(int records_too)
 {
     struct race r = {.captures = 0};
     unsigned records = 0, refused = 0;
     pthread_t thread;
 
-    (void)unused;
     probe_context();
     prepare(true);
     need(CALL(cuCtxGetCurrent, &r.context), "cuCtxGetCurrent");
@@ -237,15 +238,17 @@ static void race(int unused)
     need(pthread_create(&thread, NULL, capture_again, &r), "pthread_create");
     while (probe_ns() < end_at) {
         fl_CUstreamCaptureStatus status = 0;
-        if (CALL(cuStreamIsCapturing, NULL, &status) == FL_CUDA_SUCCESS && status == 0) {
+        if (CALL(cuStreamIsCapturing, NULL, &status) == FL_CUDA_SUCCESS && status == 0 &&
+            records_too != 0) {
             records++;
             refused += CALL(cuEventRecord, the.event, NULL) != FL_CUDA_SUCCESS;
         }
     }
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
-    fact("capture_race", "\"captures\":%u,\"broken\":%u,\"records\":%u,\"refused\":%u", r.captures,
-         r.broken, records, refused);
+    fact(records_too != 0 ? "capture_race/record" : "capture_race/ask",
+         "\"captures\":%u,\"broken\":%u,\"records\":%u,\"refused\":%u", r.captures, r.broken,
+         records, refused);
 }
 
 enum index {
@@ -258,6 +261,7 @@ const struct probe probes_of_captures[] = {
 #define X(suffix, name, ...) {"capture" #suffix "/" #name, capture, INDEX_##name##suffix, true},
     CALLS(X)
 #undef X
-        {"capture_race", race, 0, false},
+        {"capture_race/ask", race, 0, false},
+    {"capture_race/record", race, 1, false},
     {NULL, NULL, 0, false},
 };

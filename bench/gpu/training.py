@@ -181,14 +181,6 @@ def gpt():
     return step, tokens
 
 
-def begin_step(allocator):
-    """What says to the pool that a step begins."""
-    if allocator in cases.THEIRS:
-        return lambda: None
-    import faultless.torch
-    return faultless.torch.pool().step
-
-
 def memory(allocator):
     """At their peaks, in bytes; and what the driver was asked for."""
     import torch
@@ -217,10 +209,9 @@ def timed(work):
 def launch_bound(allocator):
     """One sequence of 128: the host's part is the longest."""
     step, tokens = gpt()
-    begin, words = begin_step(allocator), tokens(1, 16 if SMOKE else 128)
+    words = tokens(1, 16 if SMOKE else 128)
 
     def whole():
-        begin()
         step(words)
     for _ in range(2 if SMOKE else 20):
         whole()
@@ -236,14 +227,13 @@ def varying(allocator):
     import random
     import torch
     step, tokens = gpt()
-    begin, lengths = begin_step(allocator), random.Random(1)
+    lengths = random.Random(1)
     if not SMOKE:
         _, total = torch.cuda.mem_get_info()
         torch.cuda.set_per_process_memory_fraction(CAP / total)
 
     def some(budget, n):
         def one():
-            begin()
             length = lengths.randint(LONGEST // 16, LONGEST)
             step(tokens(max(budget // length, 1), length))
         return [timed(one) for _ in range(n)]

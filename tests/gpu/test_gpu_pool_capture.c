@@ -297,6 +297,50 @@ static void a_refusal_does_not_hide_a_capture(void **state)
     finish();
 }
 
+/* S5, S6: recorded while it is captured, then retired and destroyed: its handle is asked nothing. */
+static void a_retired_streams_captures_are_retired(void **state)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+
+    (void)state;
+    begin();
+    void *brief = gpu_stream();
+    uint64_t x = pool_take(p, MIB(1), a);
+    fake->capture(brief, true);
+    assert_int_equal(fl_gpu_pool_record_stream(p, x, brief), 0);
+    fake->capture(brief, false);
+    assert_int_equal(fl_gpu_pool_stream_retire(p, brief), 0);
+    gpu_stream_end(brief);
+    pool_give(p, x, a);
+    assert_int_equal(fake->violations(), 0);
+    pool_end(p);
+    finish();
+}
+
+/* S1: what a captured stream has when its handle was another's before is not what that one freed. */
+static void a_captured_stream_is_not_its_handles_last(void **state)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+
+    (void)state;
+    begin();
+    void *brief = gpu_stream(), *again;
+    uint64_t x = pool_take(p, MIB(1), brief);
+    gpu_fill(brief, x, MIB(1), 1);
+    pool_give(p, x, brief);
+    gpu_stream_end(brief);
+    again = gpu_stream();
+    assert_ptr_equal(again, brief);
+    fake->capture(again, true);
+    uint64_t y = pool_take(p, MIB(1), again);
+    assert_int_not_equal(x, y);
+    pool_give(p, y, again);
+    fake->capture(again, false);
+    gpu_stream_end(again);
+    pool_end(p);
+    finish();
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
@@ -306,6 +350,8 @@ int main(void)
         TEST(what_a_graph_may_use_is_kept_for_it),
         TEST(what_a_recorded_streams_graph_uses_is_kept),
         TEST(a_refusal_does_not_hide_a_capture),
+        TEST(a_retired_streams_captures_are_retired),
+        TEST(a_captured_stream_is_not_its_handles_last),
     };
 
     gpu_main("test_gpu_pool_capture", NULL);

@@ -65,13 +65,14 @@ int fl_gpu_pool_inplace(struct fl_gpu_pool *pool, uint64_t address, size_t size)
 int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *stream)
 {
     struct fl_pool_stream *s = NULL;
+    bool captures;
     int rc = fl_pool_refuse(pool);
 
     if (rc != 0) {
         return rc;
     }
     rc = fl_stream_check(stream);
-    rc = rc == 0 ? fl_stream_see(pool, fl_stream_named(pool, stream), NULL, &s) : rc;
+    rc = rc == 0 ? fl_stream_see(pool, fl_stream_named(pool, stream), &captures, &s) : rc;
     struct fl_pool_use *u = rc == 0 ? calloc(1, sizeof *u) : NULL;
     if (u == NULL) {
         return rc != 0 ? rc : fl_gpu_fail(-ENOMEM, "no memory for a stream's use");
@@ -97,10 +98,11 @@ int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *
 int fl_gpu_pool_stream_lasts(struct fl_gpu_pool *pool, void *stream)
 {
     struct fl_pool_stream *s;
+    bool captures;
     int rc = fl_pool_refuse(pool);
 
     rc = rc == 0 ? fl_stream_check(stream) : rc;
-    rc = rc == 0 ? fl_stream_see(pool, fl_stream_named(pool, stream), NULL, &s) : rc;
+    rc = rc == 0 ? fl_stream_see(pool, fl_stream_named(pool, stream), &captures, &s) : rc;
     if (rc == 0 && (uintptr_t)stream != FL_STREAM_PER_THREAD) { /* that is each thread's own */
         fl_lock_acquire(&pool->lock);
         s->lasts = true;
@@ -109,23 +111,39 @@ int fl_gpu_pool_stream_lasts(struct fl_gpu_pool *pool, void *stream)
     return rc;
 }
 
+/* Lock: held, given up for the driver. */
+static int retire(struct fl_gpu_pool *p, struct fl_pool_stream *s)
+{
+    (void)fl_stream_stamp(p, s); /* so much must have run before what it uses is free */
+    int rc = fl_stream_cover(p, s, true);
+
+    if (rc == 0 && !s->is_gone) {
+        fl_stream_leave(p, s);
+    }
+    return rc;
+}
+
 int fl_gpu_pool_stream_retire(struct fl_gpu_pool *pool, void *stream)
 {
-    struct fl_pool_stream *s = NULL;
+    struct fl_stream_name name = {NULL, NULL};
+    struct fl_pool_stream *s = NULL, *captured;
     struct fl_gpu_guard g;
+    bool captures;
     int rc = fl_pool_refuse(pool);
 
     rc = rc == 0 ? fl_stream_check(stream) : rc;
-    rc = rc == 0 ? fl_stream_see(pool, fl_stream_named(pool, stream), NULL, &s) : rc;
+    if (rc == 0) {
+        name = fl_stream_named(pool, stream);
+        rc = fl_stream_see(pool, name, &captures, &s);
+    }
     rc = rc == 0 ? fl_pool_enter(pool, &g) : rc;
     if (rc != 0) {
         return rc;
     }
     fl_lock_acquire(&pool->lock);
-    (void)fl_stream_stamp(pool, s); /* so much must have run before what it uses is free */
-    rc = fl_stream_cover(pool, s);
-    if (rc == 0 && !s->is_gone) {
-        fl_stream_leave(pool, s);
+    rc = retire(pool, s);
+    if (rc == 0 && (captured = fl_stream_of_captures(pool, name)) != NULL) {
+        rc = retire(pool, captured);
     }
     fl_lock_release(&pool->lock);
     fl_pool_leave(pool, &g);

@@ -84,12 +84,12 @@ static int make_event(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
 
 /* An event and its stream are of one context, which is another's where another device's stream uses
  * the pool's memory. Lock: not held. */
-static int record_event(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
+static int record_event(struct fl_gpu_pool *p, const struct fl_pool_stream *s, bool asks,
                         struct fl_pool_event **e)
 {
     bool went;
 
-    if (fl_stream_is_capturing(p, s)) {
+    if (asks && fl_stream_is_capturing(p, s)) {
         return -EINPROGRESS;
     }
     int rc = fl_stream_go(p, s, &went);
@@ -104,12 +104,12 @@ static int record_event(struct fl_gpu_pool *p, const struct fl_pool_stream *s,
     return rc;
 }
 
-int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s)
+int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool asks)
 {
     struct fl_pool_event *e = take_event(p, s);
     uint64_t upto = atomic_fetch_add_explicit(&p->epoch, 1, memory_order_relaxed);
     fl_lock_release(&p->lock);
-    int rc = record_event(p, s, &e);
+    int rc = record_event(p, s, asks, &e);
     fl_lock_acquire(&p->lock);
     if (rc == 0 && e != NULL) {
         p->s.events++;
@@ -171,7 +171,7 @@ int fl_stream_ask(struct fl_gpu_pool *p, struct fl_pool_stream *s)
     int rc = 0;
 
     if (s->covered < s->stamped) {
-        rc = s->lasts && !s->is_gone ? fl_stream_cover(p, s) : -EPERM;
+        rc = s->lasts && !s->is_gone ? fl_stream_cover(p, s, true) : -EPERM;
     }
     look_at_events(p, s);
     return rc;
@@ -207,7 +207,7 @@ int fl_stream_wait(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_po
     }
     /* What is there may be in another thread's hands. */
     if (t->last == NULL || t->last->covers < stamp) {
-        rc = t->lasts && !t->is_gone ? fl_stream_cover(p, t) : -EPERM;
+        rc = t->lasts && !t->is_gone ? fl_stream_cover(p, t, true) : -EPERM;
     }
     if (rc != 0 || t->last == NULL || t->last->covers < stamp) {
         return rc != 0 ? rc : -EAGAIN;
@@ -242,7 +242,7 @@ int fl_stream_drain(struct fl_gpu_pool *p)
             continue;
         }
         if (s->covered < s->stamped && s->lasts && !s->is_gone) {
-            (void)fl_stream_cover(p, s);
+            (void)fl_stream_cover(p, s, true);
         }
         uint64_t upto = s->last != NULL ? s->last->covers : 0;
         int rc = upto > s->safe ? fl_stream_wait(p, NULL, s, upto) : 0;

@@ -111,7 +111,7 @@ static bool ask(struct fallback *c)
 static void seen(struct fallback *c)
 {
     if (!c->s->lasts && c->s->covered < c->s->stamped) {
-        (void)fl_stream_cover(c->p, c->s);
+        (void)fl_stream_cover(c->p, c->s, false);
     }
 }
 

@@ -32,7 +32,7 @@ static FL_APART int alloc_slowly(struct fl_gpu_pool *p, size_t size, size_t len,
     struct fl_pool_stream *s;
     struct fl_pool_block *b = NULL;
     bool captures = false;
-    int rc = fl_stream_see(p, name, p->is_blind ? &captures : NULL, &s);
+    int rc = fl_stream_see(p, name, &captures, &s);
 
     if (rc != 0) {
         return rc;
@@ -41,7 +41,7 @@ static FL_APART int alloc_slowly(struct fl_gpu_pool *p, size_t size, size_t len,
         fl_lock_acquire(&p->lock);
         b = hit(p, s, len, size);
         if (b != NULL) {
-            b->in_graph = captures;
+            b->in_graph = captures && p->is_blind;
             *out = b->address;
         }
         fl_lock_release(&p->lock);
@@ -53,7 +53,7 @@ static FL_APART int alloc_slowly(struct fl_gpu_pool *p, size_t size, size_t len,
     if (rc == 0) {
         *out = b->address;
         fl_lock_acquire(&p->lock);
-        b->in_graph = captures;
+        b->in_graph = captures && p->is_blind;
         fl_lock_release(&p->lock);
     }
     return rc;
@@ -104,8 +104,8 @@ static uint64_t stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
     return fl_stream_stamp(p, s);
 }
 
-/* After that events for it, in transit: on `s`, if it is there (`live`) and does not last, and on
- * the other streams. 0; -EINPROGRESS: one is captured; else a refusal. Lock: held, given up for the
+/* After that events for it, in transit: on `s`, if it is there (`live`: and not captured) and does
+ * not last, and on the other streams. 0; -EINPROGRESS: one is captured; else a refusal. Lock: held, given up for the
  * driver. */
 static int cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
                        const struct fl_pool_use *uses, bool live)
@@ -114,11 +114,11 @@ static int cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
 
     for (const struct fl_pool_use *u = uses; u != NULL; u = u->next) {
         if (!u->stream->is_gone && u->stream->covered < u->stamp) {
-            rc = fl_stream_cover(p, u->stream);
+            rc = fl_stream_cover(p, u->stream, true);
             told = told == 0 || rc == -EINPROGRESS ? rc : told;
         }
     }
-    rc = live && !s->lasts && !s->is_gone ? fl_stream_cover(p, s) : 0;
+    rc = live && !s->lasts && !s->is_gone ? fl_stream_cover(p, s, false) : 0;
     return told == 0 || rc == -EINPROGRESS ? rc : told;
 }
 
@@ -230,7 +230,7 @@ static void end_with_events(struct fl_gpu_pool *p, struct fl_pool_stream *s,
 {
     fl_lock_acquire(&p->lock);
     uint64_t stamp = stamp_users(p, s, b->use);
-    /* Of a captured stream no event can be had: that is known, or found out here. */
+    /* Of a captured stream no event can be had. */
     int rc = cover_users(p, s, b->use, live && !captured);
     end_block(p, s, b, stamp, captured || rc == -EINPROGRESS);
     fl_lock_release(&p->lock);
@@ -261,7 +261,7 @@ static FL_APART int free_slowly(struct fl_gpu_pool *p, struct fl_pool_block *b,
     int rc = asks ? fl_pool_enter_light(p, &g) : 0, entered = asks && rc == 0;
 
     if (rc == 0) {
-        rc = live ? fl_stream_see_here(p, name, direct ? &captured : NULL, &s) : taker_of(p, b, &s);
+        rc = live ? fl_stream_see_here(p, name, &captured, &s) : taker_of(p, b, &s);
     }
     if (rc == 0 && direct && !captured) { /* of others events will tell, if it stays here */
         captured = is_used_in_capture(p, b);

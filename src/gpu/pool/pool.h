@@ -101,7 +101,7 @@ struct fl_pool_stream {
     struct fl_pool_stream *alike; /* of one chain */
     fl_CUstream handle;
     fl_CUcontext context;
-    uint64_t id;     /* the driver's: no other stream has it, ever */
+    uint64_t id;     /* the driver's: no other stream has it, ever; 0: while it is captured */
     uint64_t thread; /* whose own stream it is (fl_stream_thread); 0: no thread's */
     uint64_t number; /* this record's, never 0, never again */
     uint64_t stamped, covered, safe;
@@ -233,12 +233,15 @@ void fl_block_unused(struct fl_gpu_pool *p, struct fl_pool_block *b);
 struct fl_stream_name fl_stream_named(const struct fl_gpu_pool *p, void *stream);
 /* The record of a name that lasts, or the host's; NULL: none does. Lock: held. */
 struct fl_pool_stream *fl_stream_lasting(struct fl_gpu_pool *p, struct fl_stream_name name);
+/* What the captures of a stream of that name have; NULL: nothing. Lock: held. */
+struct fl_pool_stream *fl_stream_of_captures(const struct fl_gpu_pool *p,
+                                             struct fl_stream_name name);
 /* That of this number, whether or not its handle leads to it still; NULL: nothing is known of it
  * any more. Lock: held. */
 struct fl_pool_stream *fl_stream_numbered(const struct fl_gpu_pool *p, uint64_t number);
 /* The record of a stream that is there, which the driver is asked for unless it lasts. `captures`:
- * is it being captured (no, if it lasts)? NULL: that is not asked. Lock: not
- * held. 0, -ENOMEM, or what the driver says. */
+ * is it being captured (no, if it lasts)? What its handle has then is a record of its own. Lock:
+ * not held. 0, -ENOMEM, or what the driver says. */
 int fl_stream_see(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captures,
                   struct fl_pool_stream **out);
 /* The same, for a caller that has entered the pool already. */
@@ -270,9 +273,9 @@ uint64_t fl_stream_stamp(const struct fl_gpu_pool *p, struct fl_pool_stream *s);
 /* `s` is there: it lasts, or is named by the call under way. */
 bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *s);
 /* The rest: with the lock, which they give up for the driver, in whose hands the context is
- * current. An event on `s`, which is there, that covers all stamps so far. 0; -EINPROGRESS: it is
- * captured; -ENOMEM; -ESHUTDOWN; -EIO. */
-int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s);
+ * current. An event on `s`, which is there, that covers all stamps so far. Not `asks`: it has been
+ * seen not to be captured. 0; -EINPROGRESS: it is captured; -ENOMEM; -ESHUTDOWN; -EIO. */
+int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool asks);
 /* How far is it? What is safe is put where all find it. Where it lasts an event is recorded first,
  * if one is missing. -EPERM: it is, and cannot be. */
 int fl_stream_ask(struct fl_gpu_pool *p, struct fl_pool_stream *s);

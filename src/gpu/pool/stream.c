@@ -98,6 +98,18 @@ struct fl_pool_stream *fl_stream_lasting(struct fl_gpu_pool *p, struct fl_stream
     return s;
 }
 
+struct fl_pool_stream *fl_stream_of_captures(const struct fl_gpu_pool *p,
+                                             struct fl_stream_name name)
+{
+    struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, name.handle) : NULL;
+
+    while (s != NULL && (!is_named(s, name) || s->id != 0 || s->handle == NULL ||
+                         (s->thread != 0 && s->thread != fl_stream_thread()))) {
+        s = s->alike;
+    }
+    return s;
+}
+
 int fl_stream_check(void *stream)
 {
     return stream != FL_GPU_HOST ? 0 : fl_gpu_fail(-EINVAL, "FL_GPU_HOST is not a stream");
@@ -221,36 +233,35 @@ bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *
            (code == FL_CUDA_SUCCESS && status != FL_CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-/* What the driver knows of a stream that is there. Lock: not held. */
+/* What the driver knows of a stream that is there. While it is captured its number may not be asked:
+ * that is error 900, and the end of the capture (seen on 580.159). Lock: not held. */
 static int look_at(struct fl_gpu_pool *p, struct fl_pool_stream *seen, bool *captures)
 {
     unsigned long long id = 0;
     bool went;
-    int rc = fl_stream_go(p, seen, &went);
+    int rc = 0;
 
-    if (rc == 0) {
+    *captures = fl_stream_is_capturing(p, seen);
+    if (!*captures && (rc = fl_stream_go(p, seen, &went)) == 0) {
         rc = fl_stream_status(p, fl_cuda.cuStreamGetId(seen->handle, &id), "cuStreamGetId");
-    }
-    fl_stream_back(went);
-    if (rc == 0 && captures != NULL) {
-        *captures = fl_stream_is_capturing(p, seen);
+        fl_stream_back(went);
     }
     seen->id = id;
     return rc;
 }
 
-/* Where an unknown stream is at home: another device's may use the pool's memory, too. Lock: not
- * held. */
+/* Where an unknown stream is at home: another device's may use the pool's memory, too. Of one that
+ * is captured nothing is asked: no event is recorded on it. Lock: not held. */
 static int look_where(struct fl_gpu_pool *p, struct fl_pool_stream *seen)
 {
-    return is_each_contexts(seen->handle)
+    return is_each_contexts(seen->handle) || seen->id == 0
                ? 0
                : fl_stream_status(p, fl_cuda.cuStreamGetCtx(seen->handle, &seen->context),
                                   "cuStreamGetCtx");
 }
 
 /* The record of that number, if there is one. Others of a handle that is one stream's have been
- * destroyed. Lock: held. */
+ * destroyed, but for what its captures have. Lock: held. */
 static struct fl_pool_stream *find(struct fl_gpu_pool *p, const struct fl_pool_stream *seen)
 {
     const struct fl_stream_name name = {seen->handle, seen->context};
@@ -259,9 +270,10 @@ static struct fl_pool_stream *find(struct fl_gpu_pool *p, const struct fl_pool_s
     for (struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, seen->handle) : NULL; s != NULL;
          s = next) {
         next = s->alike;
-        if (is_named(s, name) && s->id == seen->id) {
+        if (is_named(s, name) && s->id == seen->id && s->thread == seen->thread) {
             found = s;
-        } else if (s->handle == seen->handle && !is_each_contexts(s->handle)) {
+        } else if (s->handle == seen->handle && !is_each_contexts(s->handle) && s->id != 0 &&
+                   seen->id != 0) {
             lose(p, s);
         }
     }
@@ -293,9 +305,7 @@ static bool is_at_hand(struct fl_gpu_pool *p, struct fl_stream_name name, bool *
     fl_lock_acquire(&p->lock);
     *out = fl_stream_lasting(p, name);
     fl_lock_release(&p->lock);
-    if (captures != NULL) {
-        *captures = false;
-    }
+    *captures = false;
     return *out != NULL;
 }
 

@@ -386,6 +386,13 @@ fl_CUresult fake_cuStreamGetId(fl_CUstream stream, unsigned long long *id)
     if (s == NULL) {
         return fake_leave(FAKE_DEAD);
     }
+    if (fake_stream_is_implicit(s)) {
+        return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    }
+    if (s->capturing) { /* cuda.h is silent; so on 580.159.04 */
+        fake_violation("cuStreamGetId breaks a capture");
+        return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
     *id = s->id;
     return fake_leave(FL_CUDA_SUCCESS);
 }
