@@ -85,11 +85,33 @@ def sections(records):
     return table(["section", "", "s", "results", "it said"], lines)
 
 
+def in_capture(answers):
+    """A probe's answers by who asked: the driver's code, and whether the capture went on."""
+    said = {who: f"{code}{', capture ended' if status == 2 else ''}"
+            for who, (code, _, status, _) in answers.items()}
+    if len(set(said.values())) == 1:
+        return f"each way {next(iter(said.values()))}"
+    bad = [who for who, text in said.items() if text != "0"]
+    return f"{said[bad[0]]}: {', '.join(bad)}; else 0"
+
+
 def fields(fact):
     """What a probe found, in its own words."""
-    known = ("kind", "section", "name")
+    own = {k: v for k, v in fact.items() if k not in ("kind", "section", "name") and v != ""}
+    if own and all(isinstance(v, list) and len(v) == 4 for v in own.values()):
+        return in_capture(own)
     return ", ".join(f"{k} {json.dumps(v) if isinstance(v, list) else cell(v)}"
-                     for k, v in fact.items() if k not in known and v != "")
+                     for k, v in own.items())
+
+
+def alike(found):
+    """One line for all of one kind with one answer."""
+    names = {}
+    for r in found:
+        kind, _, name = r["name"].rpartition("/")
+        names.setdefault((kind, fields(r)), []).append(name)
+    return [[f"{kind}/" * bool(kind) + ", ".join(of), answer]
+            for (kind, answer), of in names.items()]
 
 
 def facts(records):
@@ -104,7 +126,7 @@ def facts(records):
             found = [r for r in found if r not in parts]
             named = ", ".join(f"{r['name'][7:]} {r.get('value')}" for r in parts)
             lines += [["attributes of the device", named]] if parts else []
-        lines += [[r["name"], fields(r)] for r in found]
+        lines += alike(found)
     return table(["what was asked", "answer"], lines) if lines else []
 
 

@@ -25,7 +25,7 @@ DEVICE = "cpu" if SMOKE else "cuda"
 # What an allocator needs beside its name: PyTorch's setting. The others are faultless's.
 THEIRS = {"native": "", "expandable": "expandable_segments:True",
           "async": "backend:cudaMallocAsync"}
-PRELOAD = {"preload": "pinned_use_cuda_host_register:True,pinned_num_register_threads:8"}
+PRELOAD = {"preload": "pinned_use_cuda_host_register:True"}
 
 
 class Skip(Exception):
