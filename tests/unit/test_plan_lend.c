@@ -197,6 +197,26 @@ static void a_plan_whose_pages_never_stay_is_given_up(void **state)
     assert_sound();
 }
 
+static void give_up(unsigned i)
+{
+    if (i % (N / 4) == 0) {
+        (void)fl_plan_release();
+    }
+}
+
+/* As where a step takes longer than idle memory is kept, or the program trims in each: that costs
+ * the same without a plan. */
+static void what_goes_to_the_kernel_is_not_held_against_a_plan(void **state)
+{
+    (void)state;
+    serve_long_blocks();
+    l.also = give_up;
+    loop_declared(&l, NULL, 20);
+    assert_int_equal(plan_stats().drops, 0);
+    assert_int_equal(loop_planned(&l), N);
+    loop_over(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +224,7 @@ int main(void)
         cmocka_unit_test(an_arena_takes_what_is_idle_in_another),
         cmocka_unit_test(a_plan_whose_pages_are_handed_round_goes_on),
         cmocka_unit_test(a_plan_whose_pages_never_stay_is_given_up),
+        cmocka_unit_test(what_goes_to_the_kernel_is_not_held_against_a_plan),
         cmocka_unit_test(what_was_lent_comes_again),
         cmocka_unit_test(what_is_held_is_not_lent),
         cmocka_unit_test(what_is_in_use_is_not_lent),

@@ -155,6 +155,8 @@ static size_t give_up(struct fl_arena *a, bool if_empty, give_back *to)
         bool at_once = fl_bitmap_is_clear(&a->claimed) && a->use.held == 0 &&
                        (to == fl_inner_empty || fl_bitmap_is_clear(&a->absent));
         given = at_once ? 0 : take_out(a, SIZE_MAX, to);
+        atomic_fetch_add_explicit(&a->owed, to == fl_inner_empty ? given / fl_page.huge : 0,
+                                  memory_order_relaxed);
         /* All of it is claimed, for good. */
         if (a->use.held == 0 && fl_bitmap_is_clear(&a->claimed) &&
             fl_bitmap_take(&a->claimed, 0, a->claimed.granules)) {
@@ -222,6 +224,8 @@ bool fl_arena_raise(struct fl_arena *a, size_t height)
     }
     if (height > a->limit) {
         fl_plan_lock();
+        atomic_fetch_add_explicit(&a->owed, (height - a->limit) / fl_page.huge,
+                                  memory_order_relaxed);
         atomic_store_explicit(&a->limit, height, memory_order_relaxed);
         count_missing(a);
         fl_plan_unlock();
@@ -265,6 +269,7 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
     if (open) {
         atomic_store_explicit(&a->limit, limit, memory_order_relaxed);
         count_missing(a);
+        atomic_store_explicit(&a->owed, limit / fl_page.huge, memory_order_relaxed);
         a->budget = SIZE_MAX;
         a->hand = 0;
         a->use.opening = ++openings;
@@ -325,12 +330,16 @@ static FL_APART size_t shift(struct fl_arena *a, size_t at, size_t n)
 static FL_INLINE bool fill_run(struct fl_arena *a, size_t at, size_t n)
 {
     fl_assert(n != 0 && atomic_load_explicit(&a->missing, memory_order_relaxed) >= n);
-    size_t done = held(a) + n > a->budget ? shift(a, at, n) : 0;
-    bool filled =
-        done == n || fl_inner_fill(fl_plan.region, &a->inner, pages(a, at + done, n - done));
+    size_t done = held(a) + n > a->budget ? shift(a, at, n) : 0, rest = n - done;
+    bool filled = rest == 0 || fl_inner_fill(fl_plan.region, &a->inner, pages(a, at + done, rest));
 
-    done = filled ? n : done;
-    a->brought += done;
+    a->moved += done;
+    if (filled) {
+        size_t owed = fl_min(rest, atomic_load_explicit(&a->owed, memory_order_relaxed));
+        atomic_fetch_sub_explicit(&a->owed, owed, memory_order_relaxed);
+        a->moved += rest - owed;
+        done = n;
+    }
     fl_bitmap_give(&a->absent, granules_of(at), granules_of(done));
     atomic_fetch_sub_explicit(&a->missing, done, memory_order_relaxed);
     a->budget = fl_max(a->budget, held(a));

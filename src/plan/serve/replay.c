@@ -80,11 +80,11 @@ static void exempt(struct fl_step_context *c)
 static bool switch_layout(struct fl_step_context *c)
 {
     const struct fl_layout *now = c->serve.layout;
-    bool just_begun = c->serve.cursor.next - now->entry <= FL_SIGNATURE;
 
-    if (c->serve.step.requests > FL_AHEAD) {
+    if (c->serve.step.requests > FL_AHEAD || !fl_arena_is_open(c->serve.arena)) {
         return false;
     }
+    bool just_begun = c->serve.cursor.next - now->entry <= FL_SIGNATURE;
     struct fl_layout *l = fl_replay_recognise(c, just_begun ? now : NULL);
     if (l == NULL) {
         return false;
@@ -157,7 +157,8 @@ static void count_miss(struct fl_step_context *c, size_t len, bool excused)
 }
 
 /* Where the plan says; NULL: that place is taken, by a block that lives longer than it should or by
- * another that had to go somewhere, or it is too small. */
+ * another that had to go somewhere, or it is too small. The arena may have gone back to the kernel
+ * amid the step: then it is opened again. */
 static struct fl_extent *at_entry(struct fl_step_context *c, const struct fl_plan_entry *s,
                                   size_t len)
 {
@@ -167,9 +168,10 @@ static struct fl_extent *at_entry(struct fl_step_context *c, const struct fl_pla
         return NULL;
     }
     struct fl_extent *e = fl_arena_take(c->serve.arena, granule, len, s->room);
-    return e == NULL && fl_arena_was_thinned(c->serve.arena)
-               ? fl_arena_take(c->serve.arena, granule, len, s->room)
-               : e;
+    bool again =
+        e == NULL && (fl_arena_is_open(c->serve.arena) ? fl_arena_was_thinned(c->serve.arena)
+                                                       : fl_serve_open_arena(c));
+    return again ? fl_arena_take(c->serve.arena, granule, len, s->room) : e;
 }
 
 /* What has no entry, or cannot have it, goes the ordinary way: it may stay for ever, and would be

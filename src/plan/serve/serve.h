@@ -16,7 +16,7 @@ struct fl_step_figures {
     uint32_t requests;      /* in this step, or since the last boundary */
     uint32_t mismatched;    /* of these, those that were not where the plan says */
     uint32_t displaced;     /* of these, those whose place was another block's */
-    size_t brought;         /* of the arena, when the step began */
+    size_t moved;           /* of the arena, when the step began */
 };
 
 struct fl_serve {
@@ -67,6 +67,9 @@ void fl_replay_off(struct fl_step_context *c);
 uint64_t fl_replay_recent(const struct fl_step_context *c);
 /* The layout whose first requests were the last ones, but `but`; NULL. */
 struct fl_layout *fl_replay_recognise(const struct fl_step_context *c, const struct fl_layout *but);
+/* Its arena is open, and holds every layout it knows. False: no memory for it, and no layout is
+ * served. */
+bool fl_serve_open_arena(struct fl_step_context *c);
 /* Without an arena from here on. */
 void fl_serve_let_go(struct fl_step_context *c);
 

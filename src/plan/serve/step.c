@@ -40,6 +40,20 @@ static bool have_arena(struct fl_serve *s, struct fl_step_context *c)
     return s->ready;
 }
 
+bool fl_serve_open_arena(struct fl_step_context *c)
+{
+    struct fl_serve *s = &c->serve;
+
+    if (!have_arena(s, c)) {
+        fl_replay_go_nowhere(c); /* from the bits that there were */
+        return false;
+    }
+    s->cursor.block = s->arena->inner.block;
+    s->cursor.claimed = s->arena->claimed.word;
+    s->cursor.absent = s->arena->absent.word;
+    return true;
+}
+
 void fl_replay_go_nowhere(struct fl_step_context *c)
 {
     c->serve.cursor.next = c->serve.counted = c->serve.end = fl_plan_no_cursor.next;
@@ -51,14 +65,10 @@ bool fl_replay_begin(struct fl_step_context *c)
 
     fl_assert(s->layout != NULL);
     s->step = (struct fl_step_figures){0};
-    if (!have_arena(s, c)) {
-        fl_replay_go_nowhere(c);
+    if (!fl_serve_open_arena(c)) {
         return false;
     }
-    s->step.brought = s->arena->brought;
-    s->cursor.block = s->arena->inner.block;
-    s->cursor.claimed = s->arena->claimed.word;
-    s->cursor.absent = s->arena->absent.word;
+    s->step.moved = s->arena->moved;
     s->cursor.parity ^= 1;
     s->cursor.next = s->counted = s->layout->entry;
     s->end = s->layout->entry + s->layout->n;
@@ -72,13 +82,14 @@ void fl_replay_resume(struct fl_step_context *c)
     c->serve.end = c->serve.layout->entry + c->serve.layout->n;
 }
 
-/* Did more than some pages move to where they were wanted, though even and odd steps have had them
- * before? */
+/* Did more than some pages come from elsewhere, though the layout's even and odd steps have had what
+ * they want? */
 static bool moves_much(const struct fl_serve *s)
 {
-    size_t brought = s->arena != NULL ? s->arena->brought - s->step.brought : 0;
+    size_t moved = s->arena != NULL ? s->arena->moved - s->step.moved : 0;
 
-    return s->served >= 2 && brought > SOME_PAGES + s->step.asked / FL_BAD_PART / fl_page.huge;
+    return s->layout->settled >= 2 &&
+           moved > SOME_PAGES + s->step.asked / FL_BAD_PART / fl_page.huge;
 }
 
 enum fl_end fl_replay_end(struct fl_step_context *c)
@@ -101,6 +112,7 @@ enum fl_end fl_replay_end(struct fl_step_context *c)
     s->bad = (uint8_t)(s->bad << 1 | bad);
     s->served++;
     fl_stats_bump(&c->stats.steps);
+    s->layout->settled += s->layout->settled < 2;
     s->layout->served_at = atomic_load_explicit(&c->stats.steps, memory_order_relaxed);
     if (s->mismatched_steps >= MISMATCHED_MOST) { /* from the first on: it is right for none */
         return s->served > s->mismatched_steps ? FL_END_MISMATCHED : FL_END_BAD;
