@@ -27,8 +27,9 @@ static pthread_key_t
 static bool have_key;
 
 /* A call waits so long for another thread's start, which may want a lock that the caller has. Most
- * take a millisecond; of an emulated processor that others use, too, some took over 100. */
-static const uint64_t start_patience_ns = 2000000000;
+ * take a millisecond; of an emulated processor that others use, too, some took over 100. And so long
+ * for another thread's fork, whose handlers want what they want. */
+static const uint64_t start_patience_ns = 2000000000, fork_patience_ns = 100000000;
 
 /* The value of `thread_key` in a thread that has no cache. */
 static char no_cache;
@@ -368,9 +369,11 @@ bool fl_boot_for_call(void)
     if (FL_LIKELY(!is_worth_a_wait())) {
         return true;
     }
-    uint64_t until_ns = fl_sys.now_ns() + start_patience_ns;
+    uint64_t began_ns = fl_sys.now_ns(), patience_ns = fork_patience_ns;
     bool waits = true;
-    while (waits && fl_sys.now_ns() < until_ns) {
+    while (waits && fl_sys.now_ns() - began_ns < patience_ns) {
+        bool starts = atomic_load(&fl_route.booted) == FL_BOOT_STARTING;
+        patience_ns = starts ? start_patience_ns : fork_patience_ns;
         (void)fl_call(SYS_sched_yield);
         fl_boot();
         waits = is_worth_a_wait();

@@ -29,7 +29,6 @@ struct fl_layout *fl_layout_copy(const struct fl_layout *from)
         struct fl_slot *slot = l->slot;
         memcpy(l, from, bytes_of(from->n));
         l->slot = slot;
-        l->settled = 0;
     }
     return l;
 }
