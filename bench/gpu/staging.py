@@ -13,7 +13,7 @@ import time
 import cases
 from cases import DEVICE, MIB, SMOKE, Skip
 
-IMAGES, EDGE, STEPS = (4, 32, 3) if SMOKE else (256, 224, 12)
+IMAGES, EDGE, STEPS = (4, 32, 3) if SMOKE else (256, 224, 20)
 
 
 def batches():
