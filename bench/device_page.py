@@ -1,4 +1,4 @@
-"""What tools/device wrote, as Markdown. A file of it is lines of JSON: see docs/device.md."""
+"""What tools/device wrote, as Markdown. A file of it is lines of JSON: see docs/internals/device.md."""
 import json
 import statistics
 

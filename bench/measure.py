@@ -6,6 +6,7 @@
     bars.at_most("what", runs.median("faultless", "step_ms"), 12, "ms")
     bars.finish()"""
 import argparse
+import datetime
 import json
 import math
 import os
@@ -39,6 +40,16 @@ def out(cmd, env=None, **kw):
     if p.returncode != 0:
         sys.exit(f"{os.path.basename(sys.argv[0])}: {' '.join(cmd)} failed: {p.returncode}\n{p.stderr}")
     return p.stdout
+
+
+def commit():
+    """Of this tree; None where git knows none."""
+    try:
+        p = subprocess.run(["git", "-C", TOP, "describe", "--always", "--dirty", "--exclude=*"], text=True,
+                           capture_output=True)
+    except FileNotFoundError:
+        return None
+    return p.stdout.strip() if p.returncode == 0 else None
 
 
 class Bars:
@@ -87,7 +98,8 @@ class Bars:
     def finish(self):
         if self.args.out:
             with open(self.args.out, "w") as f:
-                json.dump({"name": self.name, "asked": self.asked, "bars": self.rows, "workloads": self.workloads,
+                json.dump({"name": self.name, "asked": self.asked, "commit": commit(),
+                           "date": datetime.date.today().isoformat(), "bars": self.rows, "workloads": self.workloads,
                            "tables": self.tables}, f, indent=1)
         judged = [r for r in self.rows if r["met"] is not None]
         missed = [r["bar"] for r in judged if not r["met"]]

@@ -1,4 +1,4 @@
-"""The soak's document: docs/soak.svg, drawn by hand, and docs/soak.md, both from a summary of bench/soak/run."""
+"""The soak's document: docs/results/soak.svg, drawn by hand, and docs/results/soak.md, both from a summary of bench/soak/run."""
 import math
 
 import markdown

@@ -10,7 +10,7 @@
  * the page's address less that of the int64_t.
  *
  * All is little-endian, in the process's own layout, without padding. A reader trusts nothing of
- * it: another program may have forged it. docs/top.md has the rules. */
+ * it: another program may have forged it. docs/internals/live.md has the rules. */
 #ifndef FAULTLESS_LIVE_H
 #define FAULTLESS_LIVE_H
 

@@ -44,7 +44,8 @@ enum fl_boot_state {
 };
 
 /* Blocks of a round length would lie at round distances from each other. There a loop that reads
- * one and writes the other is up to half slower (docs/regions.md, "Blocks of a round length"). */
+ * one and writes the other is up to half slower (docs/internals/regions.md, "Blocks of a round
+ * length"). */
 #define FL_ROUND ((size_t)32 * FL_MIB)
 #define FL_SPREAD ((size_t)64 * FL_KIB)
 

@@ -8,8 +8,8 @@
  * owner has one struct fl_numa_process. On a machine with memory on one node it says so once
  * (`active` false) and is not to be asked again. Sources: kernel docs
  * admin-guide/mm/numa_memory_policy, ABI/stable/sysfs-devices-node, ABI
- * sysfs-kernel-mm-mempolicy-weighted- interleave; numactl(8); mm/mempolicy.c. docs/numa.md has the
- * decisions as a table. */
+ * sysfs-kernel-mm-mempolicy-weighted- interleave; numactl(8); mm/mempolicy.c.
+ * docs/internals/numa.md has the decisions as a table. */
 #ifndef FL_NUMA_NUMA_H
 #define FL_NUMA_NUMA_H
 

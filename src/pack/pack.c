@@ -1,5 +1,5 @@
 /* Lifetimes to offsets: part by part, by the skyline. On steps of training that is as low as a
- * layout can be, or nearly: docs/planner.md. */
+ * layout can be, or nearly: docs/internals/planner.md. */
 #include "pack/run.h"
 
 #include <errno.h>

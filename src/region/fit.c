@@ -1,7 +1,7 @@
 /* Which free extent serves a request: the lowest address that fits, over two trees by address.
  *
  * First fit by address, not best fit: on recorded PyTorch steps its window is 1.004 to 1.058 times
- * the live maximum, best fit's 1.009 to 1.113 (docs/regions.md, bench/fit/replay). */
+ * the live maximum, best fit's 1.009 to 1.113 (docs/internals/regions.md, bench/fit/replay). */
 #include "region/counts.h"
 #include "region/fit.h"
 

@@ -10,10 +10,10 @@ enum { ADDRESS_TRIES = 4 };
 static const size_t window_least = (size_t)4 << 40;
 static const size_t window_most = (size_t)8 << 40;
 static const size_t window_worthless = (size_t)64 << 20;
-/* Where nothing else is placed: docs/regions.md has the table of what lies around. The kernel puts
- * no map there by itself, in no layout of its own, for a map of others amid the window would be
- * taken for ours. A random base keeps large blocks' addresses as hard to guess as mmap's. The next
- * place is for processes with fewer addresses than the one before. */
+/* Where nothing else is placed: docs/internals/regions.md has the table of what lies around. The
+ * kernel puts no map there by itself, in no layout of its own, for a map of others amid the window
+ * would be taken for ours. A random base keeps large blocks' addresses as hard to guess as mmap's.
+ * The next place is for processes with fewer addresses than the one before. */
 static const uintptr_t quiet[] = {
 #if defined(__aarch64__)
     (uintptr_t)130 << 40, /* of 48 bits */

@@ -137,15 +137,15 @@ static void filters_at_boot_keep_ordinary_programs_alive(void **state)
 {
     static const char *const programs[][6] = {
         {"/usr/bin/ls", "-l", "/usr/bin"},
-        {"/usr/bin/sort", "-S", "64M", FL_SOURCE_DIR "/docs/syscalls.md"},
-        {"/usr/bin/gzip", "-9c", FL_SOURCE_DIR "/docs/syscalls.md"},
+        {"/usr/bin/sort", "-S", "64M", FL_SOURCE_DIR "/docs/internals/syscalls.md"},
+        {"/usr/bin/gzip", "-9c", FL_SOURCE_DIR "/docs/internals/syscalls.md"},
         {"/usr/bin/python3", "-Sc",
          "for i in range(9): b = bytearray(b'x' * (20 << 20)); c = b[:] + b; del b\nprint(len(c))"},
         {"/usr/bin/awk",
          "BEGIN { s = \"x\"; while (length(s) < 9000000) s = s s; print length(s) }"},
-        {"/usr/bin/tar", "-C", FL_SOURCE_DIR, "-cf", "-", "docs/syscalls.md"},
+        {"/usr/bin/tar", "-C", FL_SOURCE_DIR, "-cf", "-", "docs/internals/syscalls.md"},
         {"/usr/bin/grep", "-r", "worker", FL_SOURCE_DIR "/docs"},
-        {"/usr/bin/sha256sum", FL_SOURCE_DIR "/docs/syscalls.md"},
+        {"/usr/bin/sha256sum", FL_SOURCE_DIR "/docs/internals/syscalls.md"},
         {"/usr/bin/bash", "-c", "x=$(printf '%02000000d' 1); echo ${#x}; /bin/true; (echo in)"},
         {"/usr/bin/dd", "bs=32M", "count=4", "if=/dev/zero", "of=/dev/null", "status=none"},
     };

@@ -1,6 +1,6 @@
 /* The decision, as a table: what was said, the machine, who asks for how much, and where it lies.
- * The same rows stand in docs/numa.md, which this test reads; `test_numa_decide --table` prints
- * them. */
+ * The same rows stand in docs/internals/numa.md, which this test reads;
+ * `test_numa_decide --table` prints them. */
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"
 #include "unit/numa_fixture.h"

@@ -57,7 +57,8 @@ static void the_window_is_eight_times_the_memory(void **state)
     assert_int_equal(region.space.window.all.len, (size_t)8 << 40);
 }
 
-/* TiB; docs/regions.md says who lies there. Not where those do that take only what is free. */
+/* TiB; docs/internals/regions.md says who lies there. Not where those do that take only what is
+ * free. */
 static const unsigned others[][2] = {
 #if defined(__aarch64__)
     {0, 128},
