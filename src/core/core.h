@@ -35,6 +35,7 @@ enum fl_numa {
 
 enum fl_thp { FL_THP_AUTO, FL_THP_COLLAPSE };
 enum fl_steps { FL_STEPS_DECLARED, FL_STEPS_OFF };
+enum fl_filler { FL_FILLER_ZERO = 1, FL_FILLER_JUNK = 2 }; /* bits */
 
 enum fl_option_id {
 #define X(kind, name, ...) FL_OPTION_##name,

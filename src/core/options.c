@@ -29,6 +29,7 @@ static const char *const strategies[] = {"auto",     "naive",          "round",
 static const char *const thp_modes[] = {"auto", "collapse"}; /* by enum fl_thp */
 static const char *const forks[] = {"none", "wipe", "copy"};
 static const char *const pages[] = {"off", "2M", "1G", "any"}; /* bits of enum fl_hugetlb_kind */
+static const char *const fills[] = {"off", "zero", "junk", "both"}; /* bits of enum fl_filler */
 
 #define LIST(list)                                                                                 \
     {                                                                                              \
@@ -36,7 +37,7 @@ static const char *const pages[] = {"off", "2M", "1G", "any"}; /* bits of enum f
     }
 const struct fl_option_list fl_option_lists[] = {LIST(words),      LIST(levels),     LIST(policies),
                                                  LIST(step_words), LIST(strategies), LIST(forks),
-                                                 LIST(thp_modes),  LIST(pages)};
+                                                 LIST(thp_modes),  LIST(pages),      LIST(fills)};
 #undef LIST
 
 static bool name_matches(const char *entry, const char *name)
@@ -200,6 +201,7 @@ static int parse_value(const struct fl_option_row *r, const char *s, uint64_t *o
     case FL_KIND_FORK:
     case FL_KIND_PAGES:
     case FL_KIND_THP:
+    case FL_KIND_FILL:
         rc = find_word(fl_option_lists[r->kind - FL_KIND_WORDS].word,
                        fl_option_lists[r->kind - FL_KIND_WORDS].n, s, strlen(s));
         *out = (uint64_t)rc;

@@ -26,6 +26,7 @@ enum fl_option_kind {
     FL_KIND_FORK,
     FL_KIND_THP,
     FL_KIND_PAGES,
+    FL_KIND_FILL,
 };
 
 struct fl_option_row {

@@ -328,7 +328,7 @@ static void words_combine(void **state)
     assert_int_equal(o.nbad, 1);
 }
 
-/* Of the GPU's: words, and numbers with decimals. */
+/* Words, and numbers with decimals. */
 static void words_and_decimals_have_their_numbers(void **state)
 {
     static const struct {
@@ -343,6 +343,10 @@ static void words_and_decimals_have_their_numbers(void **state)
         {"FAULTLESS_GPU_STRATEGY=auto_growth", FL_OPTION_gpu_strategy, 5},
         {"FAULTLESS_GPU_FORK=wipe", FL_OPTION_gpu_fork, 1},
         {"FAULTLESS_GPU_FORK=copy", FL_OPTION_gpu_fork, 2},
+        {"FAULTLESS_FILL=off", FL_OPTION_fill, 0},
+        {"FAULTLESS_FILL=zero", FL_OPTION_fill, FL_FILLER_ZERO},
+        {"FAULTLESS_FILL=junk", FL_OPTION_fill, FL_FILLER_JUNK},
+        {"FAULTLESS_FILL=both", FL_OPTION_fill, FL_FILLER_ZERO | FL_FILLER_JUNK},
         {"FAULTLESS_GPU_FRACTION=0.125", FL_OPTION_gpu_fraction, 125000},
         {"FAULTLESS_GPU_FRACTION=1", FL_OPTION_gpu_fraction, 1000000},
         {"FAULTLESS_GPU_GC_GB=2.5", FL_OPTION_gpu_gc_gb, 2500000},
