@@ -11,6 +11,7 @@ enum { FIRST_RESERVED = 32, LAST_RESERVED = 33 };
 const struct fl_option_row fl_option_table[FL_OPTION_COUNT] = {
 #define X(kind, name, preset, min, max, unit, text) {FL_KIND_##kind, #name, preset, min, max, unit},
 #include "core/options.def"
+#include "core/others.def"
 #undef X
 };
 
@@ -110,16 +111,12 @@ static int parse_policy(const char *s, uint64_t *out)
     return 0;
 }
 
-/* Off, or below zero: FL_OPTION_OFF. */
+/* Below zero: FL_OPTION_OFF. */
 static int parse_gibs(const char *s, uint64_t *out)
 {
     bool below = *s == '-';
-    int rc = 0;
+    int rc = fl_parse_millionths(s + below, out);
 
-    *out = FL_OPTION_OFF;
-    if (strcmp(s, "off") != 0) {
-        rc = fl_parse_millionths(s + below, out);
-    }
     if (rc == 0 && below) {
         *out = FL_OPTION_OFF;
     }
@@ -259,7 +256,7 @@ static bool is_stray_word(const char *s)
 
 static void read_entry(struct fl_options *o, const char *entry)
 {
-    for (size_t i = 0; i < FL_OPTION_COUNT; i++) {
+    for (size_t i = 0; i < FL_OPTION_OURS; i++) {
         if (!name_matches(entry, fl_option_table[i].name)) {
             continue;
         }

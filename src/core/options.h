@@ -43,6 +43,9 @@ struct fl_option_list {
 };
 extern const struct fl_option_list fl_option_lists[];
 
+/* Of an option whose origin is ALIAS: the variable's name. */
+const char *fl_option_alias(const struct fl_options *o, enum fl_option_id id);
+
 /* One line on standard error. rc: as fl_option_parse. */
 void fl_option_complain_value(const struct fl_option_row *r, const char *value, int rc);
 /* The same, of an entry of the environment behind its prefix that is no option. */
