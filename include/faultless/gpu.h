@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* faultless on GPUs: pools of device and of pinned memory, and a mirror of a step's layout.
  *
  * Everything here is explicit: a process that calls none of it opens nothing and loads no driver.
