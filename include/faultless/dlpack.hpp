@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A buffer of faultless's as a DLPack tensor, for whatever takes those (PyTorch, CuPy, JAX, cuDF).
  * Header only; include DLPack's own header before: <dlpack/dlpack.h>, or PyTorch's <ATen/dlpack.h>.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* faultless: what a program may ask of the allocator that it runs under.
  *
  * Link with libfaultless.so, or look the functions up with dlsym(RTLD_DEFAULT, ...) to stay

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* faultless on GPUs: pools of device and of pinned memory, and a mirror of a step's layout.
  *
  * Everything here is explicit: a process that calls none of it opens nothing and loads no driver.
@@ -88,8 +89,8 @@ struct fl_gpu_pool_options {
     int numa_node;      /* pinned: -1 is the device's */
 };
 
-/* What the environment says (FAULTLESS_GPU_*, and MXNet's and PaddlePaddle's names), else the
- * values above. */
+/* What the environment says (FAULTLESS_GPU_*, and MXNet's and PaddlePaddle's names: faultless(7)),
+ * else the values above. */
 FL_API void fl_gpu_pool_defaults(struct fl_gpu_pool_options *o, enum fl_gpu_target target);
 FL_API int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_options *o,
                               struct fl_gpu_pool **out);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* faultless on GPUs, for C++17: handles that end themselves, and exceptions. Header only, over
  * gpu.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Heaps: explicit regions of memory with a node, a kind and a name.
  *
  * A heap is one range of addresses, made once, from which a program takes blocks by hand. All of it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Heaps for C++17: an owner, a std::pmr::memory_resource, and an allocator for containers. Header
  * only, over heap.h.
  *

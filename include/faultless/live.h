@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The live page: where in a process the counters of libfaultless lie, for who reads them from
  * outside (faultstat top). No interface for programs: these call fl_stats_read.
  *

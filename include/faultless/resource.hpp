@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory resources for CCCL (cuda::mr) and RMM over faultless's pools. Header only; it wants CCCL's
  * headers and the CUDA runtime's.
  *

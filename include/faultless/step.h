@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Marks step boundaries for faultstat(1). Header only, C and C++; a program that includes it links
  * nothing more. Any -std from c99 on; what hides POSIX needs no macro.
  *

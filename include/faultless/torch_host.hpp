@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* PyTorch's pinned memory from a pinned pool of faultless's: an at::HostAllocator, for C++ programs
  * and extensions built against PyTorch 2.9 or later, which has at::setHostAllocator. Header only.
  *

@@ -141,7 +141,7 @@ class Pool:
         return released.value
 
     def collect(self) -> None:
-        """Reclaims the freed blocks that wait (FAULTLESS_GPU_GC_GB)."""
+        """Reclaims the freed blocks that wait (FLAGS_eager_delete_tensor_gb)."""
         check(library().fl_gpu_pool_collect(self.handle))
 
     def retire(self, stream: int) -> None:

@@ -58,8 +58,8 @@ void fl_harden_start(struct fl_region *r, const struct fl_options *o)
 {
     fl_harden = (struct fl_harden){
         .check = o->value[FL_OPTION_check_free] != 0,
-        .zero = o->value[FL_OPTION_zero_on_free] != 0,
-        .junk = o->value[FL_OPTION_junk] != 0,
+        .zero = (o->value[FL_OPTION_fill] & FL_FILLER_ZERO) != 0,
+        .junk = (o->value[FL_OPTION_fill] & FL_FILLER_JUNK) != 0,
         .quarantine =
             fl_min(o->value[FL_OPTION_quarantine], r->space.window.all.len / WINDOW_SHARE),
         .guard = o->value[FL_OPTION_guard],

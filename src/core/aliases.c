@@ -1,9 +1,10 @@
-/* Environment names of others for options of ours. Ours win.
+/* Environment names of others: for options of ours, which win, and for what has no other name
+ * (others.def).
  *
  * Sources: DeepRec's documentation of its memory optimisation on CPUs; MXNet's env_var.md, and what
  * its code reads instead; PaddlePaddle's flags.cc and the page "memory management flags" of its
  * guide. */
-#include "core/core.h"
+#include "core/options.h"
 
 #include <errno.h>
 #include <string.h>
@@ -179,8 +180,13 @@ static int parse(const struct alias *a, const char *value, uint64_t *out)
     return -EINVAL;
 }
 
-/* `from`: by option, which row of the table has said it, counted from 1; 0: none. */
-static void read_entry(struct fl_options *o, const char *entry, uint8_t from[])
+const char *fl_option_alias(const struct fl_options *o, enum fl_option_id id)
+{
+    fl_assert(o->alias[id] != 0);
+    return table[o->alias[id] - 1].name;
+}
+
+static void read_entry(struct fl_options *o, const char *entry)
 {
     size_t len = strcspn(entry, "=");
     bool bad = false;
@@ -189,14 +195,15 @@ static void read_entry(struct fl_options *o, const char *entry, uint8_t from[])
         const struct alias *a = &table[i];
         uint64_t v;
         if (strncmp(entry, a->name, len) != 0 || a->name[len] != '\0' || entry[len] != '=' ||
-            o->origin[a->id] == FL_ORIGIN_ENVIRONMENT || (from[a->id] != 0 && from[a->id] <= i)) {
+            o->origin[a->id] == FL_ORIGIN_ENVIRONMENT ||
+            (o->alias[a->id] != 0 && o->alias[a->id] <= i)) {
             continue;
         }
         int rc = parse(a, entry + len + 1, &v);
         if (rc == 0) {
             o->value[a->id] = v;
             o->origin[a->id] = FL_ORIGIN_ALIAS;
-            from[a->id] = (uint8_t)(i + 1);
+            o->alias[a->id] = (uint8_t)(i + 1);
         }
         bad |= rc != 0 && rc != -ENOENT;
     }
@@ -207,11 +214,9 @@ static void read_entry(struct fl_options *o, const char *entry, uint8_t from[])
 
 void fl_options_aliases(struct fl_options *o, char *const env[])
 {
-    uint8_t from[FL_OPTION_COUNT] = {0};
-
     for (; env != NULL && *env != NULL; env++) {
         if (strchr("SMEF", **env) != NULL && **env != '\0') {
-            read_entry(o, *env, from);
+            read_entry(o, *env);
         }
     }
 }

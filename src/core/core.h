@@ -35,10 +35,14 @@ enum fl_numa {
 
 enum fl_thp { FL_THP_AUTO, FL_THP_COLLAPSE };
 enum fl_steps { FL_STEPS_DECLARED, FL_STEPS_OFF };
+enum fl_filler { FL_FILLER_ZERO = 1, FL_FILLER_JUNK = 2 }; /* bits */
 
 enum fl_option_id {
 #define X(kind, name, ...) FL_OPTION_##name,
 #include "core/options.def"
+    FL_OPTION_OURS, /* so many have a variable FAULTLESS_<NAME>; others' variables set the rest */
+    FL_OPTION_LAST_OF_OURS = FL_OPTION_OURS - 1,
+#include "core/others.def"
 #undef X
     FL_OPTION_COUNT
 };
@@ -47,7 +51,7 @@ enum {
     FL_OPTION_TEXTS = 4096 + 256
 }; /* bytes for the texts of all options: a path as long as they come */
 
-#define FL_OPTION_OFF UINT64_MAX /* what GIBS says for off */
+#define FL_OPTION_OFF UINT64_MAX /* what GIBS says for a number below zero */
 
 /* What %h and %r stand for in names of files: the host, and the rank that mpirun, torchrun or srun
  * gave this process ("0": none). Constant after boot; a fork's child has its parent's. */
@@ -73,6 +77,8 @@ struct fl_options {
      * numbers below FL_NODE_IDS). */
     const char *text[FL_OPTION_COUNT];
     enum fl_option_origin origin[FL_OPTION_COUNT];
+    /* ALIAS: the name's row in the table of aliases.c, counted from 1. */
+    uint8_t alias[FL_OPTION_COUNT];
     /* What a value of 0 comes to where it stands for automatic; 0: that is said in words. Written
      * by who knows it, for fl_options_confirm alone. */
     uint64_t automatic[FL_OPTION_COUNT];
@@ -89,7 +95,7 @@ struct fl_options {
 void fl_options_read(struct fl_options *o, char *const env[]);
 
 /* One line an option on stderr: name, the value in force, origin: default, environment,
- * automatic. */
+ * automatic. What only others' variables set has a line where one of them does, with its name. */
 void fl_options_confirm(const struct fl_options *o);
 /* After that: what is not set by our own name, and is by one that users of DeepRec, MXNet or
  * PaddlePaddle know. Of several the first in the table of aliases.c counts. What is not understood,

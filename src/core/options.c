@@ -11,6 +11,7 @@ enum { FIRST_RESERVED = 32, LAST_RESERVED = 33 };
 const struct fl_option_row fl_option_table[FL_OPTION_COUNT] = {
 #define X(kind, name, preset, min, max, unit, text) {FL_KIND_##kind, #name, preset, min, max, unit},
 #include "core/options.def"
+#include "core/others.def"
 #undef X
 };
 
@@ -29,6 +30,7 @@ static const char *const strategies[] = {"auto",     "naive",          "round",
 static const char *const thp_modes[] = {"auto", "collapse"}; /* by enum fl_thp */
 static const char *const forks[] = {"none", "wipe", "copy"};
 static const char *const pages[] = {"off", "2M", "1G", "any"}; /* bits of enum fl_hugetlb_kind */
+static const char *const fills[] = {"off", "zero", "junk", "both"}; /* bits of enum fl_filler */
 
 #define LIST(list)                                                                                 \
     {                                                                                              \
@@ -36,7 +38,7 @@ static const char *const pages[] = {"off", "2M", "1G", "any"}; /* bits of enum f
     }
 const struct fl_option_list fl_option_lists[] = {LIST(words),      LIST(levels),     LIST(policies),
                                                  LIST(step_words), LIST(strategies), LIST(forks),
-                                                 LIST(thp_modes),  LIST(pages)};
+                                                 LIST(thp_modes),  LIST(pages),      LIST(fills)};
 #undef LIST
 
 static bool name_matches(const char *entry, const char *name)
@@ -109,16 +111,12 @@ static int parse_policy(const char *s, uint64_t *out)
     return 0;
 }
 
-/* Off, or below zero: FL_OPTION_OFF. */
+/* Below zero: FL_OPTION_OFF. */
 static int parse_gibs(const char *s, uint64_t *out)
 {
     bool below = *s == '-';
-    int rc = 0;
+    int rc = fl_parse_millionths(s + below, out);
 
-    *out = FL_OPTION_OFF;
-    if (strcmp(s, "off") != 0) {
-        rc = fl_parse_millionths(s + below, out);
-    }
     if (rc == 0 && below) {
         *out = FL_OPTION_OFF;
     }
@@ -200,6 +198,7 @@ static int parse_value(const struct fl_option_row *r, const char *s, uint64_t *o
     case FL_KIND_FORK:
     case FL_KIND_PAGES:
     case FL_KIND_THP:
+    case FL_KIND_FILL:
         rc = find_word(fl_option_lists[r->kind - FL_KIND_WORDS].word,
                        fl_option_lists[r->kind - FL_KIND_WORDS].n, s, strlen(s));
         *out = (uint64_t)rc;
@@ -257,7 +256,7 @@ static bool is_stray_word(const char *s)
 
 static void read_entry(struct fl_options *o, const char *entry)
 {
-    for (size_t i = 0; i < FL_OPTION_COUNT; i++) {
+    for (size_t i = 0; i < FL_OPTION_OURS; i++) {
         if (!name_matches(entry, fl_option_table[i].name)) {
             continue;
         }

@@ -26,6 +26,7 @@ enum fl_option_kind {
     FL_KIND_FORK,
     FL_KIND_THP,
     FL_KIND_PAGES,
+    FL_KIND_FILL,
 };
 
 struct fl_option_row {
@@ -41,6 +42,9 @@ struct fl_option_list {
     size_t n;
 };
 extern const struct fl_option_list fl_option_lists[];
+
+/* Of an option whose origin is ALIAS: the variable's name. */
+const char *fl_option_alias(const struct fl_options *o, enum fl_option_id id);
 
 /* One line on standard error. rc: as fl_option_parse. */
 void fl_option_complain_value(const struct fl_option_row *r, const char *value, int rc);

@@ -11,7 +11,7 @@ static void append_value(struct fl_text *t, const struct fl_option_row *r, uint6
     } else if (r->kind >= FL_KIND_LEVEL) {
         fl_text_str(t, fl_option_lists[r->kind - FL_KIND_WORDS].word[v]);
     } else if (r->kind == FL_KIND_GIBS && v == FL_OPTION_OFF) {
-        fl_text_str(t, "off");
+        fl_text_str(t, "-1");
     } else if (r->kind == FL_KIND_EVERY && v <= 1) {
         fl_text_str(t, v == 0 ? "off" : "all");
     } else if (r->kind == FL_KIND_REAL || r->kind == FL_KIND_GIBS) {
@@ -34,9 +34,6 @@ static const char *automatic_word(enum fl_option_id id, bool is_set)
         return "as threads need them";
     case FL_OPTION_stock:
         return "a 64th of the peak";
-    case FL_OPTION_gpu_initial:
-    case FL_OPTION_gpu_regrow:
-        return "by the fraction";
     case FL_OPTION_gpu_chunk:
         return "8 MiB, and 2 MiB for small requests";
     case FL_OPTION_gpu_share:
@@ -62,8 +59,6 @@ static void append_hint(struct fl_text *t, const struct fl_option_row *r)
         [FL_KIND_SIZE] = "bytes, such as 65536, 64K, 512M or 8G",
         [FL_KIND_TIME] = "milliseconds, such as 10000",
         [FL_KIND_BOOL] = "1, on, yes or true; 0, off, no or false",
-        [FL_KIND_REAL] = "a number, such as 0.92",
-        [FL_KIND_GIBS] = "GiB, such as 1.5, or off",
         [FL_KIND_TEXT] = "a name of at most 4095 bytes",
         [FL_KIND_SIGNAL] = "a signal that programs may catch, such as USR1 or 10",
     };
@@ -139,7 +134,7 @@ void fl_option_complain_name(const char *entry)
         char low[2] = {(char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p), '\0'};
         fl_text_str(&g, low);
     }
-    for (size_t i = 0; i < FL_OPTION_COUNT; i++) {
+    for (size_t i = 0; i < FL_OPTION_OURS; i++) {
         unsigned edits = fl_edit_distance(given, fl_option_table[i].name);
         if (edits < best_edits) {
             best_edits = edits;
@@ -192,7 +187,7 @@ void fl_options_confirm(const struct fl_options *o)
 {
     static const char *const origins[] = {"default", "environment", "environment, by another name"};
 
-    for (enum fl_option_id i = 0; i < FL_OPTION_COUNT; i++) {
+    for (enum fl_option_id i = 0; i < FL_OPTION_OURS; i++) {
         char line[480];
         struct fl_text t = fl_text_on(line, sizeof line);
         append_name(&t, fl_option_table[i].name);
@@ -205,5 +200,16 @@ void fl_options_confirm(const struct fl_options *o)
         }
         fl_text_str(&t, ")");
         fl_say(line);
+    }
+    for (enum fl_option_id i = FL_OPTION_OURS; i < FL_OPTION_COUNT; i++) {
+        char line[480];
+        struct fl_text t = fl_text_on(line, sizeof line);
+        if (o->origin[i] == FL_ORIGIN_ALIAS) {
+            fl_text_str(&t, fl_option_alias(o, i));
+            fl_text_str(&t, "=");
+            append_value(&t, &fl_option_table[i], o->value[i]);
+            fl_text_str(&t, " (environment)");
+            fl_say(line);
+        }
     }
 }

@@ -14,6 +14,7 @@ static const struct {
 } bounds[] = {
 #define X(kind, name, preset, min, max, unit, text) {min, max},
 #include "core/options.def"
+#include "core/others.def"
 #undef X
 };
 

@@ -86,24 +86,25 @@ static void pinned_pools_hold_half_of_the_memory(void **state)
 static void each_option_has_its_field(void **state)
 {
     (void)state;
-    read_env("FAULTLESS_GPU_STRATEGY=round", "FAULTLESS_GPU_PAGE=64K", FL_GPU_DEVICE);
+    read_env("FAULTLESS_GPU_STRATEGY=round", "MXNET_GPU_MEM_POOL_PAGE_SIZE=65536", FL_GPU_DEVICE);
     assert_int_equal(o.strategy, FL_GPU_ROUND);
     assert_int_equal(o.page, 65536);
-    read_env("FAULTLESS_GPU_STRATEGY=round", "FAULTLESS_GPU_PAGE=64K", FL_GPU_PINNED);
+    read_env("FAULTLESS_GPU_STRATEGY=round", "MXNET_GPU_MEM_POOL_PAGE_SIZE=65536", FL_GPU_PINNED);
     assert_int_equal(o.strategy, FL_GPU_AUTO); /* of pinned pools nothing is said */
     assert_int_equal(o.page, 65536);
-    read_env("FAULTLESS_GPU_PINNED_STRATEGY=unpooled", "FAULTLESS_GPU_PINNED_FRACTION=0.25",
-             FL_GPU_PINNED);
+    read_env("MXNET_CPU_PINNED_MEM_POOL_TYPE=Unpooled",
+             "FLAGS_fraction_of_cuda_pinned_memory_to_use=0.25", FL_GPU_PINNED);
     assert_int_equal(o.strategy, FL_GPU_UNPOOLED);
     assert_true(o.fraction == 0.25);
-    read_env("FAULTLESS_GPU_INITIAL=1G", "FAULTLESS_GPU_REGROW=64M", FL_GPU_DEVICE);
+    read_env("FLAGS_initial_gpu_memory_in_mb=1024", "FLAGS_reallocate_gpu_memory_in_mb=64",
+             FL_GPU_DEVICE);
     assert_int_equal(o.initial, 1 << 30);
     assert_int_equal(o.regrow, 64 << 20);
     read_env("FLAGS_eager_delete_tensor_gb=-1", "FLAGS_memory_fraction_of_eager_deletion=0.75",
              FL_GPU_DEVICE);
     assert_true(o.gc_gb < 0);
     assert_true(o.gc_fraction == 0.75);
-    read_env("FAULTLESS_GPU_GC_GB=1.5", "FAULTLESS_GPU_FAST_GC=0", FL_GPU_PINNED);
+    read_env("FLAGS_eager_delete_tensor_gb=1.5", "FLAGS_fast_eager_deletion_mode=0", FL_GPU_PINNED);
     assert_true(o.gc_gb == 1.5);
     assert_false(o.gc_fast);
     read_env("FAULTLESS_GPU_CHUNK=10M", "MXNET_GPU_MEM_POOL_RESERVE=9", FL_GPU_DEVICE);

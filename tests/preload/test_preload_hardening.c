@@ -40,8 +40,8 @@ static void ends_once(const char *mode, const char *size, const char *const env[
 }
 
 #define EVERYTHING                                                                                 \
-    FL_ENV("FAULTLESS_GUARD=all", "FAULTLESS_QUARANTINE=4G", "FAULTLESS_ZERO_ON_FREE=1",           \
-           "FAULTLESS_JUNK=1", "FAULTLESS_CHECK_FREE=1")
+    FL_ENV("FAULTLESS_GUARD=all", "FAULTLESS_QUARANTINE=4G", "FAULTLESS_FILL=both",                \
+           "FAULTLESS_CHECK_FREE=1")
 
 /* With that option alone, and with all of them. */
 static void ends_each(const char *mode, const char *size, const char *option, const char *line)
@@ -107,13 +107,13 @@ static void double_free_is_found_at_once_and_later(void **state)
     ends("double_later", "FAULTLESS_QUARANTINE=4G", no_block);
     ends("double_elsewhere", "FAULTLESS_QUARANTINE=4G", no_block);
     ends("double_now", "FAULTLESS_GUARD=all", no_block);
-    ends("double_now", "FAULTLESS_JUNK=1", no_block);
+    ends("double_now", "FAULTLESS_FILL=junk", no_block);
 }
 
 static void what_is_no_block_is_not_freed(void **state)
 {
     static const char *const options[] = {"FAULTLESS_GUARD=all", "FAULTLESS_QUARANTINE=4G",
-                                          "FAULTLESS_ZERO_ON_FREE=1", "FAULTLESS_CHECK_FREE=1"};
+                                          "FAULTLESS_FILL=zero", "FAULTLESS_CHECK_FREE=1"};
     (void)state;
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         ends("interior", options[i], no_block);
@@ -168,9 +168,9 @@ static void nothing_of_a_freed_block_is_left_to_the_next(void **state)
 {
     (void)state;
     for (int i = 0; i < RUNS; i++) {
-        says("stale", FL_ENV("FAULTLESS_ZERO_ON_FREE=1"), "stale 0\nthrough\n");
+        says("stale", FL_ENV("FAULTLESS_FILL=zero"), "stale 0\nthrough\n");
         says("stale", FL_ENV("FAULTLESS_QUARANTINE=4G"), "stale 0\nthrough\n");
-        says("stale", FL_ENV("FAULTLESS_JUNK=1"), "stale 0\nthrough\n");
+        says("stale", FL_ENV("FAULTLESS_FILL=junk"), "stale 0\nthrough\n");
         says("stale", EVERYTHING, "stale 0\nthrough\n");
     }
 }
@@ -181,7 +181,7 @@ static void junk_is_in_what_malloc_gives_and_not_in_what_calloc_gives(void **sta
     for (size_t s = 0; s < SIZES; s++) {
         char want[64];
         const struct fl_run *r = fl_preload_run(FL_ARGV("victim_hardening", "junk", sizes[s]),
-                                                FL_ENV("FAULTLESS_JUNK=1"));
+                                                FL_ENV("FAULTLESS_FILL=junk"));
         snprintf(want, sizeof want, "junk %s\nthrough\n", sizes[s]);
         assert_string_equal(r->out, want);
         fl_run_assert_active(r);
@@ -242,9 +242,9 @@ static void guards_need_no_advice(void **state)
 
 static void a_program_without_a_mistake_runs_as_ever(void **state)
 {
-    static const char *const alone[] = {"FAULTLESS_GUARD=all",      "FAULTLESS_GUARD=3",
-                                        "FAULTLESS_QUARANTINE=1M",  "FAULTLESS_QUARANTINE=1G",
-                                        "FAULTLESS_ZERO_ON_FREE=1", "FAULTLESS_JUNK=1",
+    static const char *const alone[] = {"FAULTLESS_GUARD=all",     "FAULTLESS_GUARD=3",
+                                        "FAULTLESS_QUARANTINE=1M", "FAULTLESS_QUARANTINE=1G",
+                                        "FAULTLESS_FILL=zero",     "FAULTLESS_FILL=junk",
                                         "FAULTLESS_CHECK_FREE=1"};
     static const char *const more[] = {"FAULTLESS_NUMA=first-touch", "FAULTLESS_THRESHOLD=4K",
                                        "FAULTLESS_EAGER_MAX=1M", "FAULTLESS_DECAY_MS=1"};
@@ -254,10 +254,10 @@ static void a_program_without_a_mistake_runs_as_ever(void **state)
     }
     fl_run_assert_active(fl_preload_run(FL_ARGV("victim_hardened"), EVERYTHING));
     for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
-        fl_run_assert_active(fl_preload_run(FL_ARGV("victim_hardened"),
-                                            FL_ENV("FAULTLESS_GUARD=2", "FAULTLESS_QUARANTINE=64M",
-                                                   "FAULTLESS_ZERO_ON_FREE=1", "FAULTLESS_JUNK=1",
-                                                   "FAULTLESS_CHECK_FREE=1", more[i])));
+        fl_run_assert_active(
+            fl_preload_run(FL_ARGV("victim_hardened"),
+                           FL_ENV("FAULTLESS_GUARD=2", "FAULTLESS_QUARANTINE=64M",
+                                  "FAULTLESS_FILL=both", "FAULTLESS_CHECK_FREE=1", more[i])));
     }
 }
 

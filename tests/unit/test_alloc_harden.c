@@ -226,7 +226,7 @@ static void what_cannot_be_unmapped_is_not_kept(void **state)
 {
     (void)state;
     options.value[FL_OPTION_quarantine] = MIB(64);
-    options.value[FL_OPTION_zero_on_free] = 1;
+    options.value[FL_OPTION_fill] = FL_FILLER_ZERO;
     start();
     unsigned char *p = get(MIB(1));
     memset(p, 1, MIB(1));
@@ -244,7 +244,7 @@ static void what_was_never_touched_is_not_wiped(void **state)
 {
     size_t there = 0;
     (void)state;
-    options.value[FL_OPTION_zero_on_free] = 1;
+    options.value[FL_OPTION_fill] = FL_FILLER_ZERO;
     start();
     region.config.wait_for_touch = true;
     unsigned char *p = get(MIB(64));
@@ -260,7 +260,8 @@ static void what_was_never_touched_is_not_wiped(void **state)
 static void a_free_amid_our_own_work_is_put_off(void **state)
 {
     (void)state;
-    options.value[FL_OPTION_guard] = options.value[FL_OPTION_junk] = 1;
+    options.value[FL_OPTION_guard] = 1;
+    options.value[FL_OPTION_fill] = FL_FILLER_JUNK;
     options.value[FL_OPTION_quarantine] = MIB(64);
     start();
     unsigned char *p = get(KIB(100)), *other = get(KIB(100));

@@ -136,6 +136,8 @@ static void what_is_not_understood_has_one_line_and_the_default(void **state)
         {"FLAGS_gpu_memory_limit_mb=18446744073709551615", FL_OPTION_gpu_limit, 0},
         {"FLAGS_gpu_memory_limit_mb=1G", FL_OPTION_gpu_limit, 0},
         {"FLAGS_eager_delete_tensor_gb=-one", FL_OPTION_gpu_gc_gb, 0},
+        {"FLAGS_eager_delete_tensor_gb=-", FL_OPTION_gpu_gc_gb, 0},
+        {"FLAGS_eager_delete_tensor_gb=off", FL_OPTION_gpu_gc_gb, 0},
         {"FLAGS_eager_delete_tensor_gb=0.00000000000000000000001", FL_OPTION_gpu_gc_gb, 0},
         {"FLAGS_memory_fraction_of_eager_deletion=half", FL_OPTION_gpu_gc_fraction, 1000000},
         {"FLAGS_fast_eager_deletion_mode=2", FL_OPTION_gpu_fast_gc, 1},
@@ -174,10 +176,9 @@ static void of_several_the_first_in_the_table_counts(void **state)
         {"MXNET_GPU_POOL_PAGE_SIZE=8192", "MXNET_GPU_MEM_POOL_PAGE_SIZE=65536", FL_OPTION_gpu_page,
          8192},
         {"FAULTLESS_GPU_LIMIT=1G", "FLAGS_gpu_memory_limit_mb=1", FL_OPTION_gpu_limit, MIB(1024)},
-        {"FAULTLESS_GPU_GC_GB=off", "FLAGS_eager_delete_tensor_gb=1", FL_OPTION_gpu_gc_gb,
-         FL_OPTION_OFF},
-        {"FAULTLESS_GPU_RESERVE=1", "MXNET_GPU_MEM_POOL_RESERVE=much", FL_OPTION_gpu_reserve, 1},
-        {"FAULTLESS_PLAN_STABLE=3", "STABLE_STATISTIC_STEP=10", FL_OPTION_plan_stable, 3},
+        {"FAULTLESS_GPU_CHUNK=1M", "FLAGS_auto_growth_chunk_size_in_mb=much", FL_OPTION_gpu_chunk,
+         MIB(1)},
+        {"FAULTLESS_PLAN_MAX=3", "MAX_STATISTIC_STEP=10", FL_OPTION_plan_max, 3},
     };
     (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -195,13 +196,29 @@ static void of_several_the_first_in_the_table_counts(void **state)
 static void confirm_tells_whose_name_it_was(void **state)
 {
     (void)state;
-    read_three("FLAGS_eager_delete_tensor_gb=-1", "FAULTLESS_GPU_FRACTION=0.5",
+    read_three("FLAGS_eager_delete_tensor_gb=-1", "MXNET_GPU_MEM_POOL_PAGE_SIZE=65536",
                "FLAGS_allocator_strategy=auto_growth");
     fl_options_confirm(&o);
-    assert_non_null(strstr(fake.said, "FAULTLESS_GPU_GC_GB=off (environment, by another name)\n"));
-    assert_non_null(strstr(fake.said, "FAULTLESS_GPU_FRACTION=0.5 (environment)\n"));
+    assert_non_null(
+        strstr(fake.said, "faultless: FLAGS_eager_delete_tensor_gb=-1 (environment)\n"));
+    assert_non_null(
+        strstr(fake.said, "faultless: MXNET_GPU_MEM_POOL_PAGE_SIZE=64K (environment)\n"));
     assert_non_null(
         strstr(fake.said, "FAULTLESS_GPU_STRATEGY=auto_growth (environment, by another name)\n"));
+}
+
+/* What has no name but others' is no option of ours, and is not said where it is not set. */
+static void a_setting_of_others_has_no_variable_of_ours(void **state)
+{
+    (void)state;
+    read_three("FAULTLESS_GPU_RESERVE=7", NULL, NULL);
+    assert_int_equal(o.value[FL_OPTION_gpu_reserve], 5);
+    assert_int_equal(o.nbad, 1);
+    assert_non_null(strstr(fake.said, "FAULTLESS_GPU_RESERVE is not an option; did you mean "));
+    fake_install();
+    fl_options_confirm(&o);
+    assert_null(strstr(fake.said, "RESERVE"));
+    assert_null(strstr(fake.said, "reserve"));
 }
 
 int main(void)
@@ -212,6 +229,7 @@ int main(void)
         cmocka_unit_test_setup(what_is_not_understood_has_one_line_and_the_default, each),
         cmocka_unit_test_setup(of_several_the_first_in_the_table_counts, each),
         cmocka_unit_test_setup(confirm_tells_whose_name_it_was, each),
+        cmocka_unit_test_setup(a_setting_of_others_has_no_variable_of_ours, each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -328,8 +328,7 @@ static void words_combine(void **state)
     assert_int_equal(o.nbad, 1);
 }
 
-/* Of the GPU's: words, and numbers with decimals. */
-static void words_and_decimals_have_their_numbers(void **state)
+static void words_have_their_numbers(void **state)
 {
     static const struct {
         const char *entry;
@@ -343,11 +342,10 @@ static void words_and_decimals_have_their_numbers(void **state)
         {"FAULTLESS_GPU_STRATEGY=auto_growth", FL_OPTION_gpu_strategy, 5},
         {"FAULTLESS_GPU_FORK=wipe", FL_OPTION_gpu_fork, 1},
         {"FAULTLESS_GPU_FORK=copy", FL_OPTION_gpu_fork, 2},
-        {"FAULTLESS_GPU_FRACTION=0.125", FL_OPTION_gpu_fraction, 125000},
-        {"FAULTLESS_GPU_FRACTION=1", FL_OPTION_gpu_fraction, 1000000},
-        {"FAULTLESS_GPU_GC_GB=2.5", FL_OPTION_gpu_gc_gb, 2500000},
-        {"FAULTLESS_GPU_GC_GB=-1", FL_OPTION_gpu_gc_gb, FL_OPTION_OFF},
-        {"FAULTLESS_GPU_GC_GB=off", FL_OPTION_gpu_gc_gb, FL_OPTION_OFF},
+        {"FAULTLESS_FILL=off", FL_OPTION_fill, 0},
+        {"FAULTLESS_FILL=zero", FL_OPTION_fill, FL_FILLER_ZERO},
+        {"FAULTLESS_FILL=junk", FL_OPTION_fill, FL_FILLER_JUNK},
+        {"FAULTLESS_FILL=both", FL_OPTION_fill, FL_FILLER_ZERO | FL_FILLER_JUNK},
     };
     (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -355,11 +353,9 @@ static void words_and_decimals_have_their_numbers(void **state)
         assert_true(o.value[table[i].id] == table[i].value);
         assert_int_equal(o.nbad, 0);
     }
-    READ("FAULTLESS_GPU_FRACTION=1.1");
-    assert_string_equal(
-        fake.said, "faultless: FAULTLESS_GPU_FRACTION=1.1 is out of range (0 to 1); using 0.92\n");
-    READ("FAULTLESS_GPU_GC_GB=often", "FAULTLESS_GPU_GC_GB=-", "FAULTLESS_GPU_GC_GB=offs");
-    assert_int_equal(o.nbad, 3);
+    READ("FAULTLESS_FILL=ones");
+    assert_string_equal(fake.said, "faultless: FAULTLESS_FILL=ones is not understood "
+                                   "(off, zero, junk or both); using off\n");
 }
 
 static void one_in_so_many_may_be_a_word(void **state)
@@ -393,7 +389,7 @@ int main(void)
         cmocka_unit_test_setup(each_kind_takes_its_good_values, each),
         cmocka_unit_test_setup(bounds_are_inclusive, each),
         cmocka_unit_test_setup(each_policy_has_its_number, each),
-        cmocka_unit_test_setup(words_and_decimals_have_their_numbers, each),
+        cmocka_unit_test_setup(words_have_their_numbers, each),
         cmocka_unit_test_setup(nodes_stand_behind_a_colon, each),
         cmocka_unit_test_setup(bad_values_get_one_exact_line_and_the_default, each),
         cmocka_unit_test_setup(unknown_names_are_told_the_nearest, each),

@@ -113,11 +113,9 @@ static void confirm_names_value_and_origin_of_each(void **state)
         "faultless: FAULTLESS_STEPS=declared (default)\n"
         "faultless: FAULTLESS_GUARD=off (default)\n"
         "faultless: FAULTLESS_QUARANTINE=0 (default)\n"
-        "faultless: FAULTLESS_ZERO_ON_FREE=0 (default)\n"
-        "faultless: FAULTLESS_JUNK=0 (default)\n"
+        "faultless: FAULTLESS_FILL=off (default)\n"
         "faultless: FAULTLESS_CHECK_FREE=0 (default)\n"
         "faultless: FAULTLESS_PLAN_START=0 (default)\n"
-        "faultless: FAULTLESS_PLAN_STABLE=0 (default)\n"
         "faultless: FAULTLESS_PLAN_MAX=4 (default)\n"
         "faultless: FAULTLESS_STATS_SIGNAL=0 (default)\n"
         "faultless: FAULTLESS_TRACE= (default)\n"
@@ -130,22 +128,10 @@ static void confirm_names_value_and_origin_of_each(void **state)
         "faultless: FAULTLESS_STRICT=0 (default)\n"
         "faultless: FAULTLESS_LIB= (default)\n"
         "faultless: FAULTLESS_GPU_STRATEGY=auto (default)\n"
-        "faultless: FAULTLESS_GPU_PAGE=4K (default)\n"
-        "faultless: FAULTLESS_GPU_LARGE_ROUND=2M (default)\n"
-        "faultless: FAULTLESS_GPU_CUTOFF=24 (default)\n"
-        "faultless: FAULTLESS_GPU_RESERVE=5 (default)\n"
-        "faultless: FAULTLESS_GPU_FRACTION=0.92 (default)\n"
-        "faultless: FAULTLESS_GPU_INITIAL=by the fraction (automatic)\n"
-        "faultless: FAULTLESS_GPU_REGROW=by the fraction (automatic)\n"
         "faultless: FAULTLESS_GPU_CHUNK=8 MiB, and 2 MiB for small requests (automatic)\n"
         "faultless: FAULTLESS_GPU_LIMIT=0 (default)\n"
         "faultless: FAULTLESS_GPU_SHARE=by ranks and devices (automatic)\n"
-        "faultless: FAULTLESS_GPU_GC_GB=0 (default)\n"
-        "faultless: FAULTLESS_GPU_GC_FRACTION=1 (default)\n"
-        "faultless: FAULTLESS_GPU_FAST_GC=1 (default)\n"
-        "faultless: FAULTLESS_GPU_FORK=none (default)\n"
-        "faultless: FAULTLESS_GPU_PINNED_STRATEGY=auto (default)\n"
-        "faultless: FAULTLESS_GPU_PINNED_FRACTION=0.5 (default)\n");
+        "faultless: FAULTLESS_GPU_FORK=none (default)\n");
 }
 
 static void a_value_longer_than_the_line_is_cut(void **state)

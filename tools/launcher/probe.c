@@ -53,7 +53,7 @@ static bool take_option(struct fl_probe *p, char *line)
     size_t len = strlen(line);
     char *value = strchr(line, '='), *origin = strrchr(line, '(');
 
-    if (strncmp(line, "FAULTLESS_", 10) != 0 || value == NULL || origin == NULL ||
+    if (value == NULL || line + strcspn(line, "= ") != value || origin == NULL ||
         origin - value < 2 || line[len - 1] != ')' || strstr(value, " is ") != NULL ||
         p->noptions == FL_PROBE_OPTIONS) {
         return false;
