@@ -241,36 +241,6 @@ def other_ways(torch, alloc, free):
     assert nested["allocated_bytes.all.allocated"] == nested["allocated_bytes.all.freed"] == 1 << 20
 
 
-def real_pool():
-    """PyTorch's own allocator divides our segments; its statistics and snapshots work."""
-    import gc
-    import torch
-    import faultless.torch
-    torch.cuda.is_available = lambda: True
-    alloc = torch._C._cuda_cudaCachingAllocator_raw_alloc
-    free = torch._C._cuda_cudaCachingAllocator_raw_delete
-    ours = faultless.torch.pool()
-    pool = faultless.torch.mem_pool()
-    with torch.cuda.use_mem_pool(pool):
-        small = [alloc(1000, 0) for _ in range(100)]
-        large = alloc(30 << 20, 0)
-    assert ours.stats()["occupied_bytes"] == 32 << 20 and ours.stats()["allocs"] == 2  # 2 MiB, and the large one
-    assert torch.cuda.memory_allocated(0) == (30 << 20) + 100 * 1024
-    assert torch.cuda.memory_reserved(0) == 32 << 20
-    assert sorted(s["total_size"] for s in pool.snapshot()) == [2 << 20, 30 << 20]
-    assert "Allocated memory" in torch.cuda.memory_summary(0)
-    for block in small + [large]:
-        free(block)
-    assert torch.cuda.memory_allocated(0) == 0 and torch.cuda.max_memory_allocated(0) == (30 << 20) + 100 * 1024
-    with torch.cuda.use_mem_pool(pool):
-        free(alloc(30 << 20, 0))
-    assert ours.stats()["allocs"] == 2
-    del pool
-    gc.collect()
-    torch.cuda.empty_cache()
-    assert torch.cuda.memory_reserved(0) == 0 and ours.stats()["occupied_bytes"] == 0, ours.stats()
-
-
 if __name__ == "__main__":
-    MODES = (hooks, cupy, real, real_statistics, real_pool, cpu, real_cupy, quick_start_torch, quick_start_cupy)
+    MODES = (hooks, cupy, real, real_statistics, cpu, real_cupy, quick_start_torch, quick_start_cupy)
     {f.__name__: f for f in MODES}.get(sys.argv[1], lambda: refused(sys.argv[1]))()
