@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { TESTS_MOST = 64 };
+
 const struct fake_cuda *fake;
 struct gpu_calls gpu_calls;
 struct fl_gpu *gpu;
@@ -87,6 +89,31 @@ void gpu_main(const char *test, struct fl_region *region)
         (void)fl_cuda.cuDevicePrimaryCtxRetain(&kept, 0);
     }
     (void)fl_gpu_close(first);
+}
+
+extern const struct gpu_test *const listed[] __asm__("__start_gpu_listed") __attribute__((weak));
+extern const struct gpu_test *const listed_end[] __asm__("__stop_gpu_listed") __attribute__((weak));
+
+static int by_line(const void *a, const void *b)
+{
+    const struct gpu_test *const *x = a, *const *y = b;
+
+    return (*x)->line - (*y)->line;
+}
+
+int gpu_tests(int (*begin)(void **state))
+{
+    const struct gpu_test *sorted[TESTS_MOST];
+    struct CMUnitTest tests[TESTS_MOST];
+    size_t n = (size_t)(listed_end - listed);
+
+    assert_true(n <= TESTS_MOST);
+    memcpy(sorted, listed, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_line);
+    for (size_t i = 0; i < n; i++) {
+        tests[i] = sorted[i]->test;
+    }
+    return _cmocka_run_group_tests("tests", tests, n, begin, NULL);
 }
 
 static void fresh(void)

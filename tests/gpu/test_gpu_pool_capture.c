@@ -167,12 +167,11 @@ static void one_case(const struct fl_gpu_pool_options *o, void *captured, void *
     pool_end(p);
 }
 
-static void no_call_breaks_a_capture(void **state)
+GPU_TEST(no_call_breaks_a_capture)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_NAIVE_BEST_FIT,
                                                FL_GPU_AUTO_GROWTH};
 
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof all / sizeof all[0]; i++) {
         struct fl_gpu_pool_options o = pool_options(all[i / 2]);
         o.target = i % 2 != 0 ? FL_GPU_PINNED : FL_GPU_DEVICE;
@@ -193,11 +192,10 @@ static void no_call_breaks_a_capture(void **state)
 }
 
 /* 906: the legacy stream has frees, and a blocking stream is captured. */
-static void the_legacy_stream_is_let_be(void **state)
+GPU_TEST(the_legacy_stream_is_let_be)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     begin();
     uint64_t x = pool_take(p, MIB(1), NULL);
     gpu_fill(NULL, x, MIB(1), 1);
@@ -212,12 +210,11 @@ static void the_legacy_stream_is_let_be(void **state)
 }
 
 /* What is freed while its stream is captured a graph may use whenever it runs. */
-static void what_a_graph_may_use_is_kept_for_it(void **state)
+GPU_TEST(what_a_graph_may_use_is_kept_for_it)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_AUTO_GROWTH, FL_GPU_NAIVE_BEST_FIT,
                                                FL_GPU_NAIVE};
 
-    (void)state;
     begin();
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         struct fl_gpu_pool_options o = pool_options(all[i]);
@@ -245,12 +242,11 @@ static uint64_t given_back(void)
 }
 
 /* So is what a stream that was recorded on it is captured with, whichever stream frees it. */
-static void what_a_recorded_streams_graph_uses_is_kept(void **state)
+GPU_TEST(what_a_recorded_streams_graph_uses_is_kept)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_UNPOOLED, FL_GPU_NAIVE_BEST_FIT,
                                                FL_GPU_AUTO_GROWTH};
 
-    (void)state;
     begin();
     for (size_t i = 0; i < 4 * sizeof all / sizeof all[0]; i++) {
         struct fl_gpu_pool_options o = pool_options(all[i / 4]);
@@ -273,9 +269,8 @@ static void what_a_recorded_streams_graph_uses_is_kept(void **state)
 }
 
 /* That one stream's event cannot be had does not hide that another is captured. */
-static void a_refusal_does_not_hide_a_capture(void **state)
+GPU_TEST(a_refusal_does_not_hide_a_capture)
 {
-    (void)state;
     begin();
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     uint64_t x = pool_take(p, MIB(1), a);
@@ -298,11 +293,10 @@ static void a_refusal_does_not_hide_a_capture(void **state)
 }
 
 /* S5, S6: recorded while it is captured, then retired and destroyed: its handle is asked nothing. */
-static void a_retired_streams_captures_are_retired(void **state)
+GPU_TEST(a_retired_streams_captures_are_retired)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     begin();
     void *brief = gpu_stream();
     uint64_t x = pool_take(p, MIB(1), a);
@@ -318,11 +312,10 @@ static void a_retired_streams_captures_are_retired(void **state)
 }
 
 /* S1: what a captured stream has when its handle was another's before is not what that one freed. */
-static void a_captured_stream_is_not_its_handles_last(void **state)
+GPU_TEST(a_captured_stream_is_not_its_handles_last)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     begin();
     void *brief = gpu_stream(), *again;
     uint64_t x = pool_take(p, MIB(1), brief);
@@ -341,19 +334,4 @@ static void a_captured_stream_is_not_its_handles_last(void **state)
     finish();
 }
 
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(no_call_breaks_a_capture),
-        TEST(the_legacy_stream_is_let_be),
-        TEST(what_a_graph_may_use_is_kept_for_it),
-        TEST(what_a_recorded_streams_graph_uses_is_kept),
-        TEST(a_refusal_does_not_hide_a_capture),
-        TEST(a_retired_streams_captures_are_retired),
-        TEST(a_captured_stream_is_not_its_handles_last),
-    };
-
-    gpu_main("test_gpu_pool_capture", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_pool_capture")

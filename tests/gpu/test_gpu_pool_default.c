@@ -123,7 +123,7 @@ static void waits_for_another_threads_stream(enum fl_gpu_strategy strategy, bool
     finish();
 }
 
-static void a_free_waits_for_another_threads_stream(void)
+GPU_SCHEDULED(a_free_waits_for_another_threads_stream)
 {
     waits_for_another_threads_stream(FL_GPU_AUTO_GROWTH, false);
     waits_for_another_threads_stream(FL_GPU_AUTO_GROWTH, true);
@@ -131,7 +131,7 @@ static void a_free_waits_for_another_threads_stream(void)
 }
 
 /* S10: the same of pinned memory, which the host writes. */
-static void the_host_waits_for_another_threads_stream(void)
+GPU_SCHEDULED(the_host_waits_for_another_threads_stream)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
     struct fl_gpu_pool *device = pool_of(FL_GPU_AUTO_GROWTH);
@@ -159,11 +159,10 @@ static void the_host_waits_for_another_threads_stream(void)
 }
 
 /* S9: a graph that another thread captures on its own stream may use the block whenever it runs. */
-static void what_another_threads_graph_uses_is_kept(void **state)
+GPU_TEST(what_another_threads_graph_uses_is_kept)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     if (fake == NULL) {
         pool_end(p);
         return;
@@ -220,23 +219,22 @@ static void a_default_stream_is_the_current_contexts(void *stream)
     fl_gpu_close(second);
 }
 
-static void null_is_the_current_contexts(void)
+GPU_SCHEDULED(null_is_the_current_contexts)
 {
     a_default_stream_is_the_current_contexts(NULL);
 }
 
-static void a_threads_own_is_the_current_contexts(void)
+GPU_SCHEDULED(a_threads_own_is_the_current_contexts)
 {
     a_default_stream_is_the_current_contexts(OWN);
 }
 
 /* It lasts, of each context: a second look at it asks the driver for the context alone. */
-static void null_lasts_in_each_context(void **state)
+GPU_TEST(null_lasts_in_each_context)
 {
     struct fl_gpu *second = NULL;
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     if (fake == NULL || fl_gpu_open_primary(1, &second) != 0) {
         return;
     }
@@ -255,22 +253,4 @@ static void null_lasts_in_each_context(void **state)
     fl_gpu_close(second);
 }
 
-GPU_SCHEDULED(a_free_waits_for_another_threads_stream)
-GPU_SCHEDULED(the_host_waits_for_another_threads_stream)
-GPU_SCHEDULED(null_is_the_current_contexts)
-GPU_SCHEDULED(a_threads_own_is_the_current_contexts)
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(a_free_waits_for_another_threads_stream_in_each_schedule),
-        TEST(the_host_waits_for_another_threads_stream_in_each_schedule),
-        TEST(what_another_threads_graph_uses_is_kept),
-        TEST(null_is_the_current_contexts_in_each_schedule),
-        TEST(a_threads_own_is_the_current_contexts_in_each_schedule),
-        TEST(null_lasts_in_each_context),
-    };
-    gpu_main("test_gpu_pool_default", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_pool_default")

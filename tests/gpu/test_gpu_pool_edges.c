@@ -6,12 +6,11 @@
 #include <math.h>
 
 /* Whatever the limit is, an address is a multiple of 256. */
-static void an_odd_limit_gives_no_odd_address(void **state)
+GPU_TEST(an_odd_limit_gives_no_odd_address)
 {
     static const enum fl_gpu_strategy both[] = {FL_GPU_AUTO_GROWTH, FL_GPU_NAIVE_BEST_FIT};
     uint64_t at[3];
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         struct fl_gpu_pool_options o = pool_options(both[i]);
         o.limit = MIB(10) + 100;
@@ -29,12 +28,11 @@ static void an_odd_limit_gives_no_odd_address(void **state)
     }
 }
 
-static void bad_arguments_are_said_so(void **state)
+GPU_TEST(bad_arguments_are_said_so)
 {
     struct fl_gpu_pool *none;
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     o.gc_gb = NAN;
     assert_int_equal(fl_gpu_pool_create(gpu, &o, &none), -EINVAL);
     o = pool_options(FL_GPU_AUTO_GROWTH);
@@ -43,12 +41,11 @@ static void bad_arguments_are_said_so(void **state)
 }
 
 /* Streams that come and go leave nothing: neither records nor events. */
-static void streams_that_go_leave_nothing(void **state)
+GPU_TEST(streams_that_go_leave_nothing)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
     size_t live = 0;
 
-    (void)state;
     if (fake == NULL) {
         skip();
     }
@@ -83,14 +80,13 @@ static void streams_that_go_leave_nothing(void **state)
 
 /* Each has a record of its own that is found, however many there are, and none when it has been
  * retired. */
-static void many_streams_are_told_apart(void **state)
+GPU_TEST(many_streams_are_told_apart)
 {
     enum { MANY = 100 };
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     void *stream[MANY];
     uint64_t at[MANY];
 
-    (void)state;
     for (unsigned i = 0; i < MANY; i++) {
         stream[i] = gpu_stream();
         assert_int_equal(fl_gpu_pool_stream_lasts(p, stream[i]), 0);
@@ -118,12 +114,11 @@ static void many_streams_are_told_apart(void **state)
 
 static void *a, *b;
 
-static void peaks_begin_anew(void **state)
+GPU_TEST(peaks_begin_anew)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     uint64_t x = pool_take(p, MIB(4), NULL), y = pool_take(p, MIB(2), NULL);
 
-    (void)state;
     assert_int_equal(fl_gpu_pool_reset_peaks(NULL), -EINVAL);
     pool_give(p, x, NULL);
     assert_int_equal(pool_stats(p).occupied_peak_bytes, MIB(6));
@@ -140,11 +135,10 @@ static void peaks_begin_anew(void **state)
 
 /* What another stream wants while one is captured is asked of the driver without an end to the
  * capture. */
-static void others_go_on_while_a_stream_is_captured(void **state)
+GPU_TEST(others_go_on_while_a_stream_is_captured)
 {
     fl_CUstreamCaptureMode mode = 0;
 
-    (void)state;
     a = gpu_stream();
     b = gpu_stream();
     struct fl_gpu_pool *p = pool_lasting(FL_GPU_AUTO_GROWTH, a);
@@ -167,18 +161,4 @@ static void others_go_on_while_a_stream_is_captured(void **state)
     gpu_stream_end(b);
 }
 
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(an_odd_limit_gives_no_odd_address),
-        TEST(bad_arguments_are_said_so),
-        TEST(streams_that_go_leave_nothing),
-        TEST(many_streams_are_told_apart),
-        TEST(peaks_begin_anew),
-        TEST(others_go_on_while_a_stream_is_captured),
-    };
-
-    gpu_main("test_gpu_pool_edges", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_pool_edges")

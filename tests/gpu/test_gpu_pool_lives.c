@@ -7,7 +7,7 @@
 
 /* S6: a handle that leads to another stream by now is another stream: it comes after the event of
  * the free, not at once. */
-static void a_handle_used_again_is_another_stream(void)
+GPU_SCHEDULED(a_handle_used_again_is_another_stream)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     void *brief = gpu_stream();
@@ -28,11 +28,10 @@ static void a_handle_used_again_is_another_stream(void)
 }
 
 /* S6: nor is the driver asked about one that is not there, whatever the pool looks for. */
-static void a_stream_that_has_gone_is_not_asked(void **state)
+GPU_TEST(a_stream_that_has_gone_is_not_asked)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     struct fl_gpu_pool *p = pool_with(&o);
     begin();
     uint64_t x = pool_take(p, MIB(1), a), y = pool_take(p, MIB(2), b), z = 0;
@@ -50,14 +49,10 @@ static void a_stream_that_has_gone_is_not_asked(void **state)
 }
 
 /* S6: what the driver says of one stream is not the pool's end. */
-static void a_stream_that_is_refused_ends_nothing(void **state)
+GPU_FAKE_TEST(a_stream_that_is_refused_ends_nothing)
 {
     uint64_t x = 0;
 
-    (void)state;
-    if (fake == NULL) {
-        skip();
-    }
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     begin();
     fake->refuse("cuStreamGetId", 1, FL_CUDA_ERROR_CONTEXT_IS_DESTROYED, false);
@@ -71,7 +66,7 @@ static void a_stream_that_is_refused_ends_nothing(void **state)
 
 /* S5, S6: a stream that is recorded on a block, retired, and destroyed: the block waits for what it
  * had been given, and for nothing else. */
-static void a_recorded_stream_may_go_before_the_block(void)
+GPU_SCHEDULED(a_recorded_stream_may_go_before_the_block)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
 
@@ -99,11 +94,10 @@ static void a_recorded_stream_may_go_before_the_block(void)
 }
 
 /* S3: what is said to last is asked nothing, and covered late, until it is retired. */
-static void a_stream_may_be_said_to_last(void **state)
+GPU_TEST(a_stream_may_be_said_to_last)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     begin();
     assert_int_equal(fl_gpu_pool_stream_lasts(p, a), 0);
     pool_give(p, pool_take(p, MIB(1), a), a);
@@ -121,7 +115,7 @@ static void a_stream_may_be_said_to_last(void **state)
 }
 
 /* S6: events are for those who destroy streams unsaid. */
-static void a_stream_may_go_when_events_are_eager(void)
+GPU_SCHEDULED(a_stream_may_go_when_events_are_eager)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
@@ -140,7 +134,7 @@ static void a_stream_may_go_when_events_are_eager(void)
     finish();
 }
 
-static void a_stream_that_is_retired_leaves_nothing_behind(void)
+GPU_SCHEDULED(a_stream_that_is_retired_leaves_nothing_behind)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
 
@@ -174,11 +168,10 @@ static void copy_and_free(void *unused)
     }
 }
 
-static void pinned_memory_is_trimmed_beside_frees(void **state)
+GPU_TEST(pinned_memory_is_trimmed_beside_frees)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     if (fake == NULL) {
         skip();
     }
@@ -205,7 +198,7 @@ static void pinned_memory_is_trimmed_beside_frees(void **state)
 }
 
 /* Pinned memory is every device's: its streams record events of their own context. */
-static void another_devices_stream_uses_pinned_memory(void)
+GPU_SCHEDULED(another_devices_stream_uses_pinned_memory)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
     struct fl_gpu *other = NULL;
@@ -237,12 +230,11 @@ static void another_devices_stream_uses_pinned_memory(void)
 }
 
 /* The end of a pool waits for copies that no event tells of, of other devices, too. */
-static void the_end_waits_for_other_devices(void **state)
+GPU_TEST(the_end_waits_for_other_devices)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
     fl_CUdeviceptr to = 0;
 
-    (void)state;
     if (fake == NULL) {
         skip();
     }
@@ -268,11 +260,10 @@ static void the_end_waits_for_other_devices(void **state)
 
 /* PaddlePaddle's FLAGS_fast_eager_deletion_mode=False: whatever is freed waits for its kernels,
  * piled up or not. */
-static void nothing_is_had_before_its_kernels_end(void **state)
+GPU_TEST(nothing_is_had_before_its_kernels_end)
 {
     static const double thresholds[] = {0, 1e-9};
 
-    (void)state;
     begin();
     for (size_t i = 0; i < sizeof thresholds / sizeof thresholds[0]; i++) {
         struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
@@ -298,29 +289,4 @@ static void nothing_is_had_before_its_kernels_end(void **state)
     finish();
 }
 
-GPU_SCHEDULED(a_handle_used_again_is_another_stream)
-GPU_SCHEDULED(a_recorded_stream_may_go_before_the_block)
-GPU_SCHEDULED(a_stream_may_go_when_events_are_eager)
-GPU_SCHEDULED(a_stream_that_is_retired_leaves_nothing_behind)
-GPU_SCHEDULED(another_devices_stream_uses_pinned_memory)
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(a_handle_used_again_is_another_stream_in_each_schedule),
-        TEST(a_stream_that_has_gone_is_not_asked),
-        TEST(a_stream_that_is_refused_ends_nothing),
-        TEST(a_recorded_stream_may_go_before_the_block_in_each_schedule),
-        TEST(a_stream_may_be_said_to_last),
-        TEST(a_stream_may_go_when_events_are_eager_in_each_schedule),
-        TEST(a_stream_that_is_retired_leaves_nothing_behind_in_each_schedule),
-        TEST(pinned_memory_is_trimmed_beside_frees),
-        TEST(another_devices_stream_uses_pinned_memory_in_each_schedule),
-        TEST(the_end_waits_for_other_devices),
-        TEST(nothing_is_had_before_its_kernels_end),
-    };
-
-    gpu_main("test_gpu_pool_lives", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_pool_lives")

@@ -130,9 +130,8 @@ static void threads(void)
     at_once(chosen);
 }
 
-static void threads_do_not_meet(void **state)
+GPU_TEST(threads_do_not_meet)
 {
-    (void)state;
     for (int k = FL_GPU_NAIVE; k <= FL_GPU_AUTO_GROWTH; k++) {
         struct fl_gpu_pool_options o = pool_options((enum fl_gpu_strategy)k);
         o.initial = o.regrow = o.chunk = MIB(4);
@@ -149,9 +148,8 @@ static void amid(void *arg)
 }
 
 /* S11: whatever the pool asks the driver, another thread may use the pool meanwhile. */
-static void no_lock_is_held_over_a_driver_call(void **state)
+GPU_TEST(no_lock_is_held_over_a_driver_call)
 {
-    (void)state;
     for (int k = FL_GPU_NAIVE; fake != NULL && k <= FL_GPU_AUTO_GROWTH; k++) {
         struct fl_gpu_pool_options o = pool_options((enum fl_gpu_strategy)k);
         o.initial = o.regrow = o.chunk = MIB(4);
@@ -221,7 +219,7 @@ static void runs_out_too(void *on)
 
 /* There is memory for both, which the first has in its hands: a chunk on its way to the driver; or
  * the event without which no one knows that a pinned block is the host's again. */
-static void what_another_has_in_hand_is_waited_for(void **state)
+GPU_TEST(what_another_has_in_hand_is_waited_for)
 {
     static const struct {
         enum fl_gpu_target target;
@@ -230,7 +228,6 @@ static void what_another_has_in_hand_is_waited_for(void **state)
     } row[] = {{FL_GPU_DEVICE, FL_GPU_NAIVE, "cuMemFree"},
                {FL_GPU_PINNED, FL_GPU_AUTO_GROWTH, "cuEventQuery"}};
 
-    (void)state;
     for (size_t i = 0; fake != NULL && i < sizeof row / sizeof row[0]; i++) {
         struct fl_gpu_pool_options o = pool_options(row[i].strategy);
         void *s = gpu_stream(), *t = gpu_stream();
@@ -263,12 +260,8 @@ static void frees(void *at)
     }
 }
 
-static void what_another_frees_meanwhile_is_found(void **state)
+GPU_FAKE_TEST(what_another_frees_meanwhile_is_found)
 {
-    (void)state;
-    if (fake == NULL) {
-        skip();
-    }
     fake->set(FAKE_CUDA_CAPACITY, MIB(4));
     pool = pool_of(FL_GPU_AUTO_GROWTH);
     void *s = gpu_stream();
@@ -281,16 +274,4 @@ static void what_another_frees_meanwhile_is_found(void **state)
     gpu_stream_end(s);
 }
 
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(threads_do_not_meet),
-        TEST(no_lock_is_held_over_a_driver_call),
-        TEST(what_another_has_in_hand_is_waited_for),
-        TEST(what_another_frees_meanwhile_is_found),
-    };
-
-    gpu_main("test_gpu_pool_threads", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_pool_threads")

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 /* Free blocks of one stream with safe ones between and around them become one, all of them. */
-static void all_that_touches_becomes_one(void)
+GPU_SCHEDULED(all_that_touches_becomes_one)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE_BEST_FIT);
     static const size_t size[] = {MIB(1), KIB(2560), MIB(1), KIB(2560), MIB(1)};
@@ -38,7 +38,7 @@ static void all_that_touches_becomes_one(void)
 }
 
 /* Each of two streams has a part of a chunk that no event covers: the pool ends all the same. */
-static void streams_that_share_a_chunk_let_it_go(void)
+GPU_SCHEDULED(streams_that_share_a_chunk_let_it_go)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE_BEST_FIT);
     static const size_t size[] = {KIB(2560), MIB(1), KIB(2560), MIB(2)};
@@ -67,7 +67,7 @@ static void streams_that_share_a_chunk_let_it_go(void)
 }
 
 /* The same where both were freed when their streams may have gone. */
-static void freed_without_its_stream_it_goes_too(void)
+GPU_SCHEDULED(freed_without_its_stream_it_goes_too)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE_BEST_FIT);
 
@@ -84,19 +84,4 @@ static void freed_without_its_stream_it_goes_too(void)
     finish();
 }
 
-GPU_SCHEDULED(all_that_touches_becomes_one)
-GPU_SCHEDULED(streams_that_share_a_chunk_let_it_go)
-GPU_SCHEDULED(freed_without_its_stream_it_goes_too)
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(all_that_touches_becomes_one_in_each_schedule),
-        TEST(streams_that_share_a_chunk_let_it_go_in_each_schedule),
-        TEST(freed_without_its_stream_it_goes_too_in_each_schedule),
-    };
-
-    gpu_main("test_gpu_pool_whole", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_pool_whole")
