@@ -9,12 +9,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TESTS_MOST = 64 };
+enum { TESTS_MOST = 64, STREAMS_MOST = 256 };
 
 const struct fake_cuda *fake;
 struct gpu_calls gpu_calls;
 struct fl_gpu *gpu;
 struct fl_options gpu_options;
+
+/* On a device: those that gpu_end ends. The fake forgets its own. */
+static void *made[STREAMS_MOST];
+static size_t nmade;
 
 static enum fake_cuda_mode mode = FAKE_CUDA_EAGER;
 static uint64_t seed;
@@ -149,6 +153,9 @@ int gpu_end(void **state)
     int rc = reported();
 
     (void)state;
+    while (nmade > 0) {
+        gpu_stream_end(made[nmade - 1]);
+    }
     if (gpu != NULL && fl_gpu_close(gpu) != 0) {
         print_error("fl_gpu_close: %s\n", fl_gpu_error());
         rc = -1;
@@ -202,12 +209,21 @@ void *gpu_stream(void)
     fl_CUstream s = NULL;
 
     ok(fl_cuda.cuStreamCreate(&s, FL_CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    if (fake == NULL) {
+        assert_true(nmade < STREAMS_MOST);
+        made[nmade++] = s;
+    }
     return s;
 }
 
-void gpu_stream_end(void *stream)
+void gpu_stream_end(void *s)
 {
-    ok(fl_cuda.cuStreamDestroy(stream), "cuStreamDestroy");
+    for (size_t i = 0; i < nmade; i++) {
+        if (made[i] == s) {
+            made[i] = made[--nmade];
+        }
+    }
+    ok(fl_cuda.cuStreamDestroy(s), "cuStreamDestroy");
 }
 
 void gpu_hold(void *stream)

@@ -90,7 +90,7 @@ int gpu_tests(int (*begin)(void **state));
 int gpu_all_late(void **state);
 int gpu_nothing_reported(void **state);
 
-/* Streams that do not synchronise with the legacy one. */
+/* Streams that do not synchronise with the legacy one. What a test leaves gpu_end ends. */
 void *gpu_stream(void);
 void gpu_stream_end(void *stream);
 /* The stream is busy: what is submitted from now on does not begin at once. On a device a kernel

@@ -166,7 +166,6 @@ GPU_TEST(what_cannot_be_waited_for_is_left)
     assert_int_equal(fake->violations(), 0);
     gpu_wait(stream);
     assert_int_equal(fake->violations(), 0);
-    gpu_stream_end(stream);
 }
 
 static void refuse_to_wait(void *unused)
@@ -193,7 +192,6 @@ GPU_TEST(a_copy_that_nothing_tells_of_keeps_the_memory)
     assert_true(fake->registered() != 0);
     assert_int_equal(fake->violations(), 0);
     gpu_wait(stream);
-    gpu_stream_end(stream);
 }
 
 GPU_TEST_WITHIN(a_driver_that_has_ended_is_told, gpu_each, NULL)

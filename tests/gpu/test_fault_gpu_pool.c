@@ -158,13 +158,6 @@ static struct fl_gpu_pool *small_device(struct fl_gpu_pool_options *o, size_t ca
     return pool_with(o);
 }
 
-static void leave(struct fl_gpu_pool *p)
-{
-    pool_end(p);
-    gpu_stream_end(a);
-    gpu_stream_end(b);
-}
-
 /* What another stream is not done with is waited for, on the device, before anything is given
  * back. */
 GPU_TEST(first_another_stream_is_waited_for)
@@ -182,7 +175,7 @@ GPU_TEST(first_another_stream_is_waited_for)
     assert_int_equal(s.implicit_syncs, 0);
     assert_int_equal(s.driver_frees, 0);
     pool_give(p, x + MIB(2), b);
-    leave(p);
+    pool_end(p);
 }
 
 GPU_TEST(garbage_comes_before_that)
@@ -199,7 +192,7 @@ GPU_TEST(garbage_comes_before_that)
     assert_int_equal(s.gc_batches, 1);
     assert_int_equal(s.waits + s.implicit_syncs, 0);
     pool_give(p, x, a);
-    leave(p);
+    pool_end(p);
 }
 
 GPU_TEST(then_idle_chunks_go_back)
@@ -220,7 +213,7 @@ GPU_TEST(then_idle_chunks_go_back)
     assert_int_equal(s.driver_frees, 2);
     assert_int_equal(s.occupied_bytes + s.free_bytes, MIB(14));
     pool_give(p, z, a);
-    leave(p);
+    pool_end(p);
 }
 
 GPU_TEST(chunks_are_made_smaller_rather_than_refused)
@@ -232,7 +225,7 @@ GPU_TEST(chunks_are_made_smaller_rather_than_refused)
     uint64_t x = pool_take(p, MIB(1), a);
     assert_int_equal(pool_held(p), MIB(1));
     pool_give(p, x, a);
-    leave(p);
+    pool_end(p);
 }
 
 GPU_TEST(in_the_end_there_is_none)
@@ -247,7 +240,7 @@ GPU_TEST(in_the_end_there_is_none)
     assert_true(pool_stats(p).retries == 1);
     assert_string_not_equal(fl_gpu_error(), "");
     pool_give(p, x, a);
-    leave(p);
+    pool_end(p);
 }
 
 GPU_MAIN("test_fault_gpu_pool")

@@ -152,7 +152,6 @@ static void steps(void)
         assert_int_equal(fake->pageable_copies(), 4); /* gpu_holds's own */
     }
     mirror_end(m);
-    gpu_stream_end(stream);
 }
 
 GPU_TEST(slots_are_written_when_they_are_not_read)
@@ -198,8 +197,6 @@ static void two_streams(void)
     assert_true(gpu_holds(a, mirror_twin(m, 0), KIB(128), 5));
     assert_true(gpu_holds(b, mirror_twin(m, KIB(128)), KIB(128), 5));
     mirror_end(m);
-    gpu_stream_end(a);
-    gpu_stream_end(b);
 }
 
 GPU_TEST(each_stream_counts)
@@ -252,7 +249,6 @@ GPU_FAKE_TEST(a_step_is_as_few_copies_as_pay)
     assert_int_equal(copies_of_push(MIB(1), stream, true), 3);
     assert_true(fake->refused());
     fake->refuse(NULL, 0, 0, false);
-    gpu_stream_end(stream);
 }
 
 GPU_TEST(copies_end_at_registrations)
@@ -276,7 +272,6 @@ GPU_TEST(copies_end_at_registrations)
     }
     mirror_end(m);
     fl_pinned_chunk = chunk;
-    gpu_stream_end(stream);
 }
 
 GPU_TEST(what_is_not_the_mirrors_is_refused)
@@ -295,7 +290,6 @@ GPU_TEST(what_is_not_the_mirrors_is_refused)
     assert_int_equal(fl_gpu_close(gpu), -EBUSY);
     assert_ok(fl_gpu_mirror_push_range(m, end - 8, 8, stream));
     mirror_end(m);
-    gpu_stream_end(stream);
 }
 
 GPU_TEST(captured_streams_are_refused)
@@ -314,7 +308,6 @@ GPU_TEST(captured_streams_are_refused)
     fake->capture(stream, false);
     assert_ok(fl_gpu_mirror_push(m, stream));
     mirror_end(m);
-    gpu_stream_end(stream);
 }
 
 /* A slot that is copied from the device is written by it: begin waits for that as well. */
@@ -339,7 +332,6 @@ static void what_is_pulled_is_waited_for(void)
     assert_ok(fl_gpu_mirror_pull_range(m, mirror_host(m, MIB(1)), MIB(1), other));
     gpu_stream_end(other);
     mirror_end(m);
-    gpu_stream_end(stream);
 }
 
 GPU_TEST(what_is_pulled_is_waited_for_in_each_schedule)
@@ -370,8 +362,6 @@ GPU_TEST(an_end_breaks_no_capture)
         fake->capture(captured, false);
     }
     gpu_wait(stream);
-    gpu_stream_end(captured);
-    gpu_stream_end(stream);
 }
 
 static struct fl_gpu_mirror *shared;
@@ -414,8 +404,6 @@ GPU_TEST(no_lock_is_held_over_a_copys_event)
         assert_int_equal(fake->violations(), 0);
     }
     mirror_end(shared);
-    gpu_stream_end(stream);
-    gpu_stream_end(others_stream);
 }
 
 int main(void)

@@ -55,7 +55,6 @@ static void read_step_by_step(void)
     gpu_wait(stream);
     close(fd);
     mirror_end(m);
-    gpu_stream_end(stream);
 }
 
 GPU_TEST(files_come_to_the_device)

@@ -50,7 +50,6 @@ static void ranges_are_copied_by_any(void)
         assert_int_equal(pthread_join(t[i], NULL), 0);
     }
     mirror_end(mirror);
-    gpu_stream_end(s);
 }
 
 GPU_TEST(ranges_are_copied_by_any_late)

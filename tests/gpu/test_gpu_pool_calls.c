@@ -180,7 +180,6 @@ GPU_TEST(what_is_recorded_is_waited_for)
     pool_give(device, to, NULL);
     pool_end(device);
     pool_end(p);
-    gpu_stream_end(s);
 }
 
 /* FL_GPU_HOST frees memory of a device for all at once; it takes none, and is no stream. */

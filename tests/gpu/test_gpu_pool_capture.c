@@ -18,14 +18,6 @@ static void begin(void)
     assert_int_equal(fl_cuda.cuStreamCreate(&blocking, 0), 0);
 }
 
-static void finish(void)
-{
-    gpu_stream_end(a);
-    gpu_stream_end(b);
-    gpu_stream_end(d);
-    gpu_stream_end(blocking);
-}
-
 enum { FREED = 4 };
 
 /* The call that is made now, for reports; and what was freed, 0: nothing. */
@@ -185,7 +177,6 @@ GPU_TEST(no_call_breaks_a_capture)
                 one_case(&o, a, b, mode, k != 0);
                 one_case(&o, a, NULL, mode, k != 0);
                 one_case(&o, blocking, b, mode, k != 0);
-                finish();
             }
         }
     }
@@ -206,7 +197,6 @@ GPU_TEST(the_legacy_stream_is_let_be)
     fake->capture(blocking, false);
     pool_give(p, y, b);
     pool_end(p);
-    finish();
 }
 
 /* What is freed while its stream is captured a graph may use whenever it runs. */
@@ -232,7 +222,6 @@ GPU_TEST(what_a_graph_may_use_is_kept_for_it)
         }
         pool_end(p);
     }
-    finish();
 }
 
 static uint64_t given_back(void)
@@ -265,7 +254,6 @@ GPU_TEST(what_a_recorded_streams_graph_uses_is_kept)
         pool_give(p, y, b);
         pool_end(p);
     }
-    finish();
 }
 
 /* That one stream's event cannot be had does not hide that another is captured. */
@@ -289,7 +277,6 @@ GPU_TEST(a_refusal_does_not_hide_a_capture)
         pool_give(p, y, a);
     }
     pool_end(p);
-    finish();
 }
 
 /* S5, S6: recorded while it is captured, then retired and destroyed: its handle is asked nothing. */
@@ -308,7 +295,6 @@ GPU_TEST(a_retired_streams_captures_are_retired)
     pool_give(p, x, a);
     assert_int_equal(fake->violations(), 0);
     pool_end(p);
-    finish();
 }
 
 /* S1: what a captured stream has when its handle was another's before is not what that one freed. */
@@ -331,7 +317,6 @@ GPU_TEST(a_captured_stream_is_not_its_handles_last)
     fake->capture(again, false);
     gpu_stream_end(again);
     pool_end(p);
-    finish();
 }
 
 GPU_MAIN("test_gpu_pool_capture")

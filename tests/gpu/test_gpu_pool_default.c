@@ -120,7 +120,6 @@ static void waits_for_another_threads_stream(enum fl_gpu_strategy strategy, bool
     pool_give(p, o.x, a);
     gpu_wait_all();
     pool_end(p);
-    finish();
 }
 
 GPU_SCHEDULED(a_free_waits_for_another_threads_stream)
@@ -155,7 +154,6 @@ GPU_SCHEDULED(the_host_waits_for_another_threads_stream)
     pool_give(device, other.to, a);
     pool_end(device);
     pool_end(p);
-    finish();
 }
 
 /* S9: a graph that another thread captures on its own stream may use the block whenever it runs. */
@@ -175,7 +173,6 @@ GPU_TEST(what_another_threads_graph_uses_is_kept)
     gpu_wait_all();
     assert_false(is_had(p, o.x, a));
     pool_end(p);
-    finish();
 }
 
 /* S1, S10: the default streams of two devices, of which the current context says the one that is

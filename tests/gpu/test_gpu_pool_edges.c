@@ -75,7 +75,6 @@ GPU_TEST(streams_that_go_leave_nothing)
     }
     assert_true(records <= 4);
     pool_end(p);
-    gpu_stream_end(home);
 }
 
 /* Each has a record of its own that is found, however many there are, and none when it has been
@@ -157,8 +156,6 @@ GPU_TEST(others_go_on_while_a_stream_is_captured)
     pool_give(p, y, b);
     pool_give(p, z, b);
     pool_end(p);
-    gpu_stream_end(a);
-    gpu_stream_end(b);
 }
 
 GPU_MAIN("test_gpu_pool_edges")

@@ -24,7 +24,6 @@ GPU_SCHEDULED(a_handle_used_again_is_another_stream)
     pool_give(p, y, a);
     assert_int_equal(pool_stats(p).quarantined, 0);
     pool_end(p);
-    finish();
 }
 
 /* S6: nor is the driver asked about one that is not there, whatever the pool looks for. */
@@ -45,7 +44,6 @@ GPU_TEST(a_stream_that_has_gone_is_not_asked)
     pool_give(p, y, b);
     pool_give(p, z, b);
     pool_end(p);
-    gpu_stream_end(b);
 }
 
 /* S6: what the driver says of one stream is not the pool's end. */
@@ -61,7 +59,6 @@ GPU_FAKE_TEST(a_stream_that_is_refused_ends_nothing)
     x = pool_take(p, MIB(1), b);
     pool_give(p, x, b);
     pool_end(p);
-    finish();
 }
 
 /* S5, S6: a stream that is recorded on a block, retired, and destroyed: the block waits for what it
@@ -90,7 +87,6 @@ GPU_SCHEDULED(a_recorded_stream_may_go_before_the_block)
     }
     assert_true(pool_held(p) <= MIB(2));
     pool_end(p);
-    finish();
 }
 
 /* S3: what is said to last is asked nothing, and covered late, until it is retired. */
@@ -111,7 +107,6 @@ GPU_TEST(a_stream_may_be_said_to_last)
     assert_int_equal(pool_stats(p).events, 1);
     assert_int_equal(fl_gpu_pool_stream_lasts(NULL, a), -EINVAL);
     pool_end(p);
-    finish();
 }
 
 /* S6: events are for those who destroy streams unsaid. */
@@ -131,7 +126,6 @@ GPU_SCHEDULED(a_stream_may_go_when_events_are_eager)
     assert_true(pool_stats(p).events >= 5);
     assert_int_equal(pool_stats(p).quarantined, 0);
     pool_end(p);
-    finish();
 }
 
 GPU_SCHEDULED(a_stream_that_is_retired_leaves_nothing_behind)
@@ -150,7 +144,6 @@ GPU_SCHEDULED(a_stream_that_is_retired_leaves_nothing_behind)
     assert_int_equal(fl_gpu_pool_stream_retire(p, a), 0);
     assert_int_equal(pool_stats(p).quarantined, 0);
     pool_end(p);
-    finish();
 }
 
 /* S10: what is unregistered nothing waits for, so a trim leaves what a copy is queued from. */
@@ -194,7 +187,6 @@ GPU_TEST(pinned_memory_is_trimmed_beside_frees)
     pool_give(device, there, a);
     pool_end(trimmed);
     pool_end(device);
-    finish();
 }
 
 /* Pinned memory is every device's: its streams record events of their own context. */
@@ -286,7 +278,6 @@ GPU_TEST(nothing_is_had_before_its_kernels_end)
         pool_give(p, z, a);
         pool_end(p);
     }
-    finish();
 }
 
 GPU_MAIN("test_gpu_pool_lives")

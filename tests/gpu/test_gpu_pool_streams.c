@@ -91,7 +91,6 @@ GPU_TEST(a_hit_makes_no_driver_call)
         assert_true(pool_stats(p).hits >= 16);
         pool_end(p);
     }
-    finish();
 }
 
 /* S3 */
@@ -109,7 +108,6 @@ GPU_SCHEDULED(a_stream_is_in_order_after_itself)
     assert_int_equal(pool_stats(p).events, 0);
     pool_give(p, x, a);
     pool_end(p);
-    finish();
 }
 
 /* S4: the other stream's is had when its work has run, and not before. */
@@ -136,7 +134,6 @@ GPU_SCHEDULED(another_streams_is_had_when_it_is_done)
     pool_give(p, y, b);
     pool_give(p, z, b);
     pool_end(p);
-    finish();
 }
 
 /* S4: one event is enough for all that was freed before it. */
@@ -167,7 +164,6 @@ GPU_TEST(one_event_covers_many_frees)
         pool_give(p, x[i], b);
     }
     pool_end(p);
-    finish();
 }
 
 /* S5 */
@@ -194,7 +190,6 @@ GPU_SCHEDULED(what_another_stream_uses_waits_for_it)
     pool_give(p, y, a);
     pool_give(p, z, a);
     pool_end(p);
-    finish();
 }
 
 /* S7 */
@@ -218,7 +213,6 @@ GPU_TEST(neighbours_of_two_streams_stay_apart)
     assert_int_equal(pool_held(p), MIB(2));
     pool_give(p, z, a);
     pool_end(p);
-    finish();
 }
 
 /* S9 */
@@ -242,7 +236,6 @@ GPU_FAKE_TEST(a_captured_stream_has_what_is_safe_for_all)
     assert_int_equal(z, before);
     pool_give(p, z, a);
     pool_end(p);
-    finish();
 }
 
 /* S10 */
@@ -273,7 +266,6 @@ GPU_SCHEDULED(the_host_is_on_no_stream)
     pool_give(device, there, a);
     pool_end(p);
     pool_end(device);
-    finish();
 }
 
 /* S12 */

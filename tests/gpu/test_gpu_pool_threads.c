@@ -271,7 +271,6 @@ GPU_FAKE_TEST(what_another_frees_meanwhile_is_found)
     fake->amid(NULL, NULL, NULL);
     pool_give(pool, x, s);
     pool_end(pool);
-    gpu_stream_end(s);
 }
 
 GPU_MAIN("test_gpu_pool_threads")

@@ -34,7 +34,6 @@ GPU_SCHEDULED(all_that_touches_becomes_one)
     pool_give(p, first, b);
     pool_give(p, rest, b);
     pool_end(p);
-    finish();
 }
 
 /* Each of two streams has a part of a chunk that no event covers: the pool ends all the same. */
@@ -62,8 +61,6 @@ GPU_SCHEDULED(streams_that_share_a_chunk_let_it_go)
     pool_give(p, x[1], a);
     pool_give(p, x[3], a);
     pool_end(p);
-    finish();
-    gpu_stream_end(c);
 }
 
 /* The same where both were freed when their streams may have gone. */
@@ -81,7 +78,6 @@ GPU_SCHEDULED(freed_without_its_stream_it_goes_too)
     assert_int_equal(fl_pool_free(p, x, a, false), 0); /* as PyTorch: the stream may have gone */
     assert_int_equal(fl_pool_free(p, y, b, false), 0);
     pool_end(p);
-    finish();
 }
 
 GPU_MAIN("test_gpu_pool_whole")
