@@ -26,9 +26,7 @@ GPU_TEST(a_limit_is_of_the_device)
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_AUTO_GROWTH};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-        o.limit = MIB(64);
-        struct fl_gpu_pool *p = pool_with(&o), *q = pool_of(all[i]);
+        struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.limit = MIB(64)), *q = pool_of(all[i]);
         uint64_t x = pool_take(p, MIB(40), NULL), y = 0;
         int rc = 0;
         assert_int_equal(fl_gpu_pool_alloc(q, MIB(26), NULL, &y), -ENOMEM);
@@ -107,12 +105,10 @@ GPU_TEST(a_limit_holds_with_each_strategy)
 /* The driver gives whole pages of 2 MiB: a chunk of a little more than one takes two. */
 GPU_TEST(what_the_driver_takes_counts)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_UNPOOLED);
     uint64_t x[64];
     unsigned n = 0;
 
-    o.limit = MIB(64);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_UNPOOLED, o.limit = MIB(64));
     while (n < 64 && fl_gpu_pool_alloc(p, MIB(2) + 256, NULL, &x[n]) == 0) {
         n++;
     }
@@ -150,10 +146,7 @@ GPU_TEST(what_the_limit_leaves_is_taken_in_whole_pages)
     } row[] = {{MIB(5), MIB(4)}, {MIB(3), MIB(2)}, {MIB(1) + KIB(512), MIB(1) - 256}};
 
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-        o.limit = row[i].limit;
-        o.chunk = MIB(8);
-        struct fl_gpu_pool *p = pool_with(&o);
+        struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.limit = row[i].limit, o.chunk = MIB(8));
         uint64_t x = pool_take(p, KIB(256), NULL);
         assert_int_equal(pool_stats(p).retries, 0);
         assert_int_equal(pool_held(p), row[i].held);
@@ -165,13 +158,10 @@ GPU_TEST(what_the_limit_leaves_is_taken_in_whole_pages)
 /* The driver's refusals are not held against it. */
 GPU_TEST(what_is_refused_is_not_held)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-
     if (fake == NULL) {
         skip();
     }
-    o.limit = MIB(64);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.limit = MIB(64));
     for (unsigned i = 0; i < 4; i++) {
         uint64_t x = 0;
         int rc = 0;

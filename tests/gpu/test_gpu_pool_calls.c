@@ -55,11 +55,8 @@ static void stream_end(enum kind kind, void *stream)
 static struct fl_gpu_pool *pool_for(enum fl_gpu_strategy strategy, enum fl_gpu_target target,
                                     enum kind kind, void *stream)
 {
-    struct fl_gpu_pool_options o = pool_options(strategy);
-
-    o.target = target;
-    o.initial = o.regrow = o.chunk = MIB(8);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p =
+        POOL(strategy, o.target = target, o.initial = o.regrow = o.chunk = MIB(8));
     if (kind == LASTING) {
         assert_int_equal(fl_gpu_pool_stream_lasts(p, stream), 0);
     }
@@ -188,10 +185,7 @@ GPU_TEST(the_host_is_not_a_stream)
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_AUTO_GROWTH};
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        struct fl_gpu_pool_options o = pool_options(all[i]);
-        o.gc_gb = i == 0 ? 1e-9 : 0;
-        o.gc_fast = i != 0;
-        struct fl_gpu_pool *p = pool_with(&o);
+        struct fl_gpu_pool *p = POOL(all[i], o.gc_gb = i == 0 ? 1e-9 : 0, o.gc_fast = i != 0);
         void *a = gpu_stream(), *b = gpu_stream();
         uint64_t x = 0;
         assert_int_equal(fl_gpu_pool_alloc(p, MIB(2), FL_GPU_HOST, &x), -EINVAL);

@@ -207,9 +207,7 @@ GPU_TEST(what_a_graph_may_use_is_kept_for_it)
 
     begin();
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        struct fl_gpu_pool_options o = pool_options(all[i]);
-        o.initial = o.regrow = MIB(8);
-        struct fl_gpu_pool *p = pool_with(&o);
+        struct fl_gpu_pool *p = POOL(all[i], o.initial = o.regrow = MIB(8));
         pool_give(p, pool_take(p, MIB(1), a), a); /* warm */
         fake->capture(a, true);
         uint64_t graphs = pool_take(p, MIB(1), a);

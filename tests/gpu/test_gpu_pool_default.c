@@ -132,12 +132,10 @@ GPU_SCHEDULED(a_free_waits_for_another_threads_stream)
 /* S10: the same of pinned memory, which the host writes. */
 GPU_SCHEDULED(the_host_waits_for_another_threads_stream)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
     struct fl_gpu_pool *device = pool_of(FL_GPU_AUTO_GROWTH);
 
     begin();
-    o.target = FL_GPU_PINNED;
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED);
     struct other other = {
         .pool = p, .x = pool_take(p, MIB(1), FL_GPU_HOST), .to = pool_take(device, MIB(1), a)};
     other_begin(&other);
@@ -180,14 +178,12 @@ GPU_TEST(what_another_threads_graph_uses_is_kept)
 static void a_default_stream_is_the_current_contexts(void *stream)
 {
     struct fl_gpu *second = NULL;
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
     fl_CUdeviceptr to = 0;
 
     if (fl_gpu_open_primary(1, &second) != 0) {
         return; /* there is one device */
     }
-    o.target = FL_GPU_PINNED;
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED);
     uint64_t x = pool_take(p, MIB(2), FL_GPU_HOST), y = pool_take(p, MIB(2), FL_GPU_HOST);
     assert_int_equal(gpu_calls.cuCtxSetCurrent(second->context), 0);
     assert_int_equal(fl_cuda.cuMemAlloc(&to, MIB(2)), 0);
@@ -230,13 +226,11 @@ GPU_SCHEDULED(a_threads_own_is_the_current_contexts)
 GPU_TEST(null_lasts_in_each_context)
 {
     struct fl_gpu *second = NULL;
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
     if (fake == NULL || fl_gpu_open_primary(1, &second) != 0) {
         return;
     }
-    o.target = FL_GPU_PINNED;
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED);
     for (unsigned i = 0; i < 4; i++) {
         const struct fl_gpu *of = i % 2 == 0 ? gpu : second;
         assert_int_equal(gpu_calls.cuCtxSetCurrent(of->context), 0);

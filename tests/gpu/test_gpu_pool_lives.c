@@ -29,9 +29,7 @@ GPU_SCHEDULED(a_handle_used_again_is_another_stream)
 /* S6: nor is the driver asked about one that is not there, whatever the pool looks for. */
 GPU_TEST(a_stream_that_has_gone_is_not_asked)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     begin();
     uint64_t x = pool_take(p, MIB(1), a), y = pool_take(p, MIB(2), b), z = 0;
     gpu_fill(a, x, MIB(1), 1);
@@ -112,9 +110,7 @@ GPU_TEST(a_stream_may_be_said_to_last)
 /* S6: events are for those who destroy streams unsaid. */
 GPU_SCHEDULED(a_stream_may_go_when_events_are_eager)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     begin();
     for (unsigned i = 0; i < 5; i++) {
         void *brief = gpu_stream();
@@ -192,7 +188,6 @@ GPU_TEST(pinned_memory_is_trimmed_beside_frees)
 /* Pinned memory is every device's: its streams record events of their own context. */
 GPU_SCHEDULED(another_devices_stream_uses_pinned_memory)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
     struct fl_gpu *other = NULL;
 
     if (fake == NULL) {
@@ -201,8 +196,7 @@ GPU_SCHEDULED(another_devices_stream_uses_pinned_memory)
     assert_int_equal(gpu_calls.cuCtxSetCurrent(NULL), 0);
     assert_int_equal(fl_gpu_open(1, &other), 0);
     assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
-    o.target = FL_GPU_PINNED;
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED);
     for (unsigned i = 0; i < 4; i++) {
         fl_CUdeviceptr to = 0;
         assert_int_equal(gpu_calls.cuCtxSetCurrent(other->context), 0);
@@ -224,15 +218,13 @@ GPU_SCHEDULED(another_devices_stream_uses_pinned_memory)
 /* The end of a pool waits for copies that no event tells of, of other devices, too. */
 GPU_TEST(the_end_waits_for_other_devices)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
     fl_CUdeviceptr to = 0;
 
     if (fake == NULL) {
         skip();
     }
     fake->schedule(FAKE_CUDA_LATE, 0);
-    o.target = FL_GPU_PINNED;
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED);
     uint64_t x = pool_take(p, MIB(4), FL_GPU_HOST);
     void *other = fake->context_new(1), *s = gpu_stream();
     assert_int_equal(fl_cuda.cuMemAlloc(&to, MIB(4)), 0);
@@ -258,10 +250,8 @@ GPU_TEST(nothing_is_had_before_its_kernels_end)
 
     begin();
     for (size_t i = 0; i < sizeof thresholds / sizeof thresholds[0]; i++) {
-        struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-        o.gc_gb = thresholds[i];
-        o.gc_fast = false;
-        struct fl_gpu_pool *p = pool_with(&o);
+        struct fl_gpu_pool *p =
+            POOL(FL_GPU_AUTO_GROWTH, o.gc_gb = thresholds[i], o.gc_fast = false);
         if (fake != NULL) {
             fake->schedule(FAKE_CUDA_LATE, 0);
         }

@@ -195,10 +195,7 @@ GPU_SCHEDULED(what_another_stream_uses_waits_for_it)
 /* S7 */
 GPU_TEST(neighbours_of_two_streams_stay_apart)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-
-    o.chunk = MIB(2);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.chunk = MIB(2));
     begin();
     uint64_t x = pool_take(p, MIB(1), a), y = pool_take(p, MIB(1), a);
     assert_int_equal(pool_held(p), MIB(2));
@@ -241,10 +238,8 @@ GPU_FAKE_TEST(a_captured_stream_has_what_is_safe_for_all)
 /* S10 */
 GPU_SCHEDULED(the_host_is_on_no_stream)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_ROUND);
-
-    o.target = FL_GPU_PINNED;
-    struct fl_gpu_pool *p = pool_with(&o), *device = pool_of(FL_GPU_ROUND);
+    struct fl_gpu_pool *p = POOL(FL_GPU_ROUND, o.target = FL_GPU_PINNED),
+                       *device = pool_of(FL_GPU_ROUND);
     begin();
     uint64_t there = pool_take(device, MIB(1), a);
     for (unsigned i = 0; i < 6; i++) {

@@ -208,11 +208,7 @@ GPU_FAKE_TEST(naive_best_fit_takes_one_great_chunk)
 /* FLAGS_initial_gpu_memory_in_mb, FLAGS_reallocate_...: what is larger than both is not pooled. */
 GPU_TEST(naive_best_fit_grows_by_what_it_is_told)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE_BEST_FIT);
-
-    o.initial = MIB(16);
-    o.regrow = MIB(4);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_NAIVE_BEST_FIT, o.initial = MIB(16), o.regrow = MIB(4));
     uint64_t x = pool_take(p, MIB(10), NULL);
     assert_int_equal(pool_held(p), MIB(16));
     uint64_t y = pool_take(p, MIB(8), NULL); /* regrow, at least the request */
@@ -239,10 +235,7 @@ GPU_TEST(naive_best_fit_grows_by_what_it_is_told)
 /* FLAGS_fraction_of_gpu_memory_to_use=0. */
 GPU_TEST(a_fraction_of_nothing_pools_nothing)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE_BEST_FIT);
-
-    o.fraction = 0;
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_NAIVE_BEST_FIT, o.fraction = 0);
     pool_give(p, pool_take(p, 1000, NULL), NULL);
     assert_int_equal(pool_held(p), 0);
     assert_int_equal(pool_stats(p).driver_frees, 1);
@@ -252,10 +245,7 @@ GPU_TEST(a_fraction_of_nothing_pools_nothing)
 /* PaddlePaddle: the lowest of the smallest that fit; its upper end; merged within the chunk. */
 GPU_TEST(auto_growth_gives_the_upper_end_of_the_best)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-
-    o.chunk = MIB(8);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.chunk = MIB(8));
     uint64_t x = pool_take(p, MIB(1), NULL); /* 7..8 */
     uint64_t base = x - MIB(7);
     assert_int_equal(pool_held(p), MIB(8));
@@ -279,11 +269,9 @@ GPU_TEST(auto_growth_gives_the_upper_end_of_the_best)
 /* FLAGS_gpu_memory_limit_mb; idle chunks go back before the limit is an answer. */
 GPU_TEST(the_limit_is_what_is_held)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
     uint64_t z;
 
-    o.limit = MIB(10);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.limit = MIB(10));
     uint64_t x = pool_take(p, MIB(6), NULL), y = pool_take(p, MIB(4), NULL);
     assert_int_equal(fl_gpu_pool_alloc(p, 1, NULL, &z), -ENOMEM);
     pool_give(p, x, NULL);
@@ -301,13 +289,10 @@ GPU_TEST(the_limit_is_what_is_held)
  * half of 14 is 7: 6 and 4. */
 GPU_TEST(garbage_is_reclaimed_largest_first)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE);
     static const size_t mib[4] = {2, 6, 2, 4}; /* naive: even ones */
     uint64_t x[4];
 
-    o.gc_gb = 14.0 / 1024;
-    o.gc_fraction = 0.5;
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_NAIVE, o.gc_gb = 14.0 / 1024, o.gc_fraction = 0.5);
     for (unsigned i = 0; i < 4; i++) {
         x[i] = pool_take(p, MIB(mib[i]), NULL);
     }
@@ -337,10 +322,7 @@ GPU_TEST(garbage_is_reclaimed_largest_first)
 /* Below 0: never unasked. */
 GPU_TEST(garbage_may_wait_to_be_asked_for)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_ROUND);
-
-    o.gc_gb = -1;
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_ROUND, o.gc_gb = -1);
     uint64_t x = pool_take(p, MIB(512), NULL);
     pool_give(p, x, NULL);
     assert_int_equal(pool_stats(p).gc_batches, 0);
@@ -353,10 +335,7 @@ GPU_TEST(garbage_may_wait_to_be_asked_for)
 /* A request that made the pool grow counts wholly as the API's. */
 GPU_TEST(served_is_from_the_pool_or_from_the_driver)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-
-    o.chunk = MIB(4);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.chunk = MIB(4));
     uint64_t x = pool_take(p, 1000, NULL), y = pool_take(p, 1000, NULL);
     struct fl_gpu_pool_stats s = pool_stats(p);
     assert_int_equal(s.served_api_bytes, 1024);

@@ -39,14 +39,12 @@ GPU_SCHEDULED(all_that_touches_becomes_one)
 /* Each of two streams has a part of a chunk that no event covers: the pool ends all the same. */
 GPU_SCHEDULED(streams_that_share_a_chunk_let_it_go)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE_BEST_FIT);
     static const size_t size[] = {KIB(2560), MIB(1), KIB(2560), MIB(2)};
     void *c = gpu_stream();
     uint64_t x[4], y[2];
 
     begin();
-    o.initial = o.regrow = MIB(8);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_NAIVE_BEST_FIT, o.initial = o.regrow = MIB(8));
     for (size_t i = 0; i < 4; i++) {
         x[i] = pool_take(p, size[i], a);
     }
@@ -66,11 +64,8 @@ GPU_SCHEDULED(streams_that_share_a_chunk_let_it_go)
 /* The same where both were freed when their streams may have gone. */
 GPU_SCHEDULED(freed_without_its_stream_it_goes_too)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE_BEST_FIT);
-
     begin();
-    o.initial = o.regrow = MIB(8);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_NAIVE_BEST_FIT, o.initial = o.regrow = MIB(8));
     uint64_t x = pool_take(p, MIB(1), a), y = pool_take(p, MIB(1), b);
     gpu_hold(a);
     gpu_fill(a, x, MIB(1), 1);

@@ -205,9 +205,8 @@ GPU_TEST(one_stream_goes_as_the_model_says)
     };
 
     for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {
-        struct fl_gpu_pool_options o = pool_options(kind[i].strategy);
-        o.initial = o.regrow = o.chunk = kind[i].chunk;
-        struct fl_gpu_pool *p = pool_with(&o);
+        struct fl_gpu_pool *p =
+            POOL(kind[i].strategy, o.initial = o.regrow = o.chunk = kind[i].chunk);
         void *stream = gpu_stream();
         every_address_is_foretold(&kind[i], p, stream);
         pool_end(p);
