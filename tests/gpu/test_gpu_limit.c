@@ -156,11 +156,8 @@ GPU_TEST(what_the_limit_leaves_is_taken_in_whole_pages)
 }
 
 /* The driver's refusals are not held against it. */
-GPU_TEST(what_is_refused_is_not_held)
+GPU_FAKE_TEST(what_is_refused_is_not_held)
 {
-    if (fake == NULL) {
-        skip();
-    }
     struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.limit = MIB(64));
     for (unsigned i = 0; i < 4; i++) {
         uint64_t x = 0;

@@ -118,7 +118,7 @@ GPU_TEST(twins_are_one_addition_apart)
 
 /* Twenty steps: the slot that begin gives is written, pushed, and read by a kernel on the same
  * stream; the outcome comes back. */
-static void steps(void)
+GPU_SCHEDULED(slots_are_written_when_they_are_not_read)
 {
     struct fl_gpu_slot slot[] = {
         {.size = KIB(20), .input = true}, {.size = KIB(300), .input = true}, {.size = KIB(64)}};
@@ -154,11 +154,6 @@ static void steps(void)
     mirror_end(m);
 }
 
-GPU_TEST(slots_are_written_when_they_are_not_read)
-{
-    gpu_schedules(steps);
-}
-
 /* That it would be seen: the slot that was just pushed is written. */
 GPU_TEST(who_does_not_begin_is_reported)
 {
@@ -180,7 +175,7 @@ GPU_TEST(who_does_not_begin_is_reported)
 }
 
 /* A range that is pushed by itself holds its slot too, whichever stream it is on. */
-static void two_streams(void)
+GPU_SCHEDULED(each_stream_counts)
 {
     struct fl_gpu_slot slot[] = {{.size = KIB(256), .input = true}};
     void *a = gpu_stream(), *b = gpu_stream(), *base = NULL;
@@ -197,11 +192,6 @@ static void two_streams(void)
     assert_true(gpu_holds(a, mirror_twin(m, 0), KIB(128), 5));
     assert_true(gpu_holds(b, mirror_twin(m, KIB(128)), KIB(128), 5));
     mirror_end(m);
-}
-
-GPU_TEST(each_stream_counts)
-{
-    gpu_schedules(two_streams);
 }
 
 /* Three inputs, so far apart that each is a copy; and with small gaps, one. */
@@ -311,7 +301,7 @@ GPU_TEST(captured_streams_are_refused)
 }
 
 /* A slot that is copied from the device is written by it: begin waits for that as well. */
-static void what_is_pulled_is_waited_for(void)
+GPU_SCHEDULED(what_is_pulled_is_waited_for)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}, {.size = MIB(1)}};
     struct fl_gpu_mirror_options o = mirror_options(slot, 2);
@@ -332,11 +322,6 @@ static void what_is_pulled_is_waited_for(void)
     assert_ok(fl_gpu_mirror_pull_range(m, mirror_host(m, MIB(1)), MIB(1), other));
     gpu_stream_end(other);
     mirror_end(m);
-}
-
-GPU_TEST(what_is_pulled_is_waited_for_in_each_schedule)
-{
-    gpu_schedules(what_is_pulled_is_waited_for);
 }
 
 /* What ends while a stream is captured breaks no capture, and waits for its copies all the same. */
