@@ -212,18 +212,11 @@ GPU_TEST(the_defaults_are_paddles)
     o.initial = o.regrow = MIB(4);
     struct fl_gpu_pool *p = pool_with(&o);
     assert_ptr_equal(p->strategy, fl_strategy_get(FL_GPU_NAIVE_BEST_FIT));
-    uint64_t x[100];
+    uint64_t x[50];
     for (unsigned i = 0; i < 50; i++) {
         x[i] = pool_take(p, KIB(4), NULL);
     }
     assert_int_equal(pool_stats(p).driver_allocs, 1);
-    pool_give(p, pool_take(p, KIB(4), NULL), NULL); /* the first free looks at the stream */
-    uint64_t calls = gpu_driver_calls();
-    for (unsigned i = 0; i < 10; i++) { /* a hit is no call of the driver's */
-        pool_give(p, x[i], FL_GPU_HOST);
-        x[i] = pool_take(p, KIB(4), NULL);
-    }
-    assert_int_equal(gpu_driver_calls(), calls);
     for (unsigned i = 0; i < 50; i++) {
         pool_give(p, x[i], NULL);
     }
