@@ -16,8 +16,7 @@
     X(cuMemsetD8Async, "",                                                                         \
       (fl_CUdeviceptr address, unsigned char value, size_t count, fl_CUstream stream))             \
     X(cuMemcpyDtoDAsync, "_v2",                                                                    \
-      (fl_CUdeviceptr to, fl_CUdeviceptr from, size_t len, fl_CUstream stream))                    \
-    X(cuStreamQuery, "", (fl_CUstream stream))
+      (fl_CUdeviceptr to, fl_CUdeviceptr from, size_t len, fl_CUstream stream))
 
 struct gpu_calls {
 #define X(name, suffix, parameters) fl_CUresult(*name) parameters;
@@ -51,7 +50,7 @@ struct gpu_test {
 #define GPU_TEST_WITHIN(name, begin, end)                                                          \
     static void name(void **state);                                                                \
     static const struct gpu_test name##_test = {{#name, name, begin, end, NULL}, __LINE__};        \
-    __attribute__((section("gpu_listed"),                                                           \
+    __attribute__((section("gpu_listed"),                                                          \
                    used)) static const struct gpu_test *const name##_listed = &name##_test;        \
     static void name(__attribute__((unused)) void **state)
 #define GPU_TEST(name) GPU_TEST_WITHIN(name, gpu_each, gpu_end)
