@@ -208,8 +208,8 @@ GPU_TEST(the_host_is_not_a_stream)
     }
 }
 
-/* Device memory on a plain stream: context, capture and number at the request; these and an event at
- * the free. */
+/* Device memory on a plain stream: context, capture and number at the request; these and an event
+ * at the free. */
 GPU_TEST(a_device_pair_makes_seven_calls)
 {
     for (enum kind kind = LEGACY; kind < KINDS; kind++) {

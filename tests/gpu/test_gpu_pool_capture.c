@@ -277,7 +277,7 @@ GPU_TEST(a_refusal_does_not_hide_a_capture)
     pool_end(p);
 }
 
-/* S5, S6: recorded while it is captured, then retired and destroyed: its handle is asked nothing. */
+/* S5, S6: recorded while it is captured, then retired and destroyed: its handle is not asked. */
 GPU_TEST(a_retired_streams_captures_are_retired)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
@@ -295,7 +295,7 @@ GPU_TEST(a_retired_streams_captures_are_retired)
     pool_end(p);
 }
 
-/* S1: what a captured stream has when its handle was another's before is not what that one freed. */
+/* S1: what a captured stream has when its handle was another's is not what that one freed. */
 GPU_TEST(a_captured_stream_is_not_its_handles_last)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);

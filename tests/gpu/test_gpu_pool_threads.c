@@ -193,7 +193,7 @@ static void *takes(void *on)
     return NULL;
 }
 
-static bool someone_waits(void)
+static bool one_waits(void)
 {
     fl_lock_acquire(&pool->lock);
     bool waits = pool->waiting != 0;
@@ -212,7 +212,7 @@ static void runs_out_too(void *on)
     if (pthread_create(&other.thread, NULL, takes, on) != 0) {
         abort();
     }
-    while (!other.ended && !someone_waits()) {
+    while (!other.ended && !one_waits()) {
         (void)sched_yield();
     }
 }

@@ -204,8 +204,8 @@ static struct given given(const struct fl_gpu_pool *p)
 }
 
 /* Has any been given back since `before`? If not, waits for the next thread that leaves the driver,
- * which has in its hands what may be missing; not for ever, for it may wait for this one. Of threads
- * that wait the last one does not. */
+ * which has in its hands what may be missing; not for ever, for it may wait for this one. Of
+ * threads that wait the last one does not. */
 static bool more_was_given(struct fl_gpu_pool *p, struct given before)
 {
     fl_lock_acquire(&p->lock);
