@@ -10,33 +10,18 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT int cudaGetDevice(int *device);
-EXPORT int cudaSetDevice(int device);
-EXPORT int cudaGetDeviceCount(int *count);
-EXPORT int cudaDeviceGetAttribute(int *value, int attribute, int device);
-EXPORT int cudaDeviceGetStreamPriorityRange(int *least, int *greatest);
-EXPORT int cudaDriverGetVersion(int *version);
-EXPORT int cudaGetDeviceProperties(void *out, int device);
-EXPORT int cudaGetLastError(void);
-EXPORT int cudaThreadExchangeStreamCaptureMode(int *mode);
-EXPORT int cudaDeviceCanAccessPeer(int *can, int device, int peer);
-EXPORT int cudaStreamIsCapturing(void *stream, int *is);
-EXPORT int cudaStreamGetCaptureInfo(void *stream, int *is, void *id, void *graph, void *nodes,
-                                    void *edges, void *count);
-EXPORT int cudaDeviceSynchronize(void);
-EXPORT int cudaMalloc(void **out, size_t size);
-EXPORT int cudaMemGetInfo(size_t *is_free, size_t *total);
-EXPORT int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active);
+/* Each is called from elsewhere, by its name. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 static _Thread_local int now;
 
-int cudaGetDevice(int *device)
+EXPORT int cudaGetDevice(int *device)
 {
     *device = now;
     return 0;
 }
 
-int cudaSetDevice(int device)
+EXPORT int cudaSetDevice(int device)
 {
     void *driver = dlopen(getenv("FAULTLESS_GPU_DRIVER"), RTLD_NOW), *found[2] = {NULL, NULL};
     int (*retain)(void **context, int device), (*set_current)(void *context);
@@ -57,13 +42,13 @@ int cudaSetDevice(int device)
     return code;
 }
 
-int cudaGetDeviceCount(int *count)
+EXPORT int cudaGetDeviceCount(int *count)
 {
     *count = 2;
     return 0;
 }
 
-int cudaDeviceGetAttribute(int *value, int attribute, int device)
+EXPORT int cudaDeviceGetAttribute(int *value, int attribute, int device)
 {
     (void)attribute;
     (void)device;
@@ -71,13 +56,13 @@ int cudaDeviceGetAttribute(int *value, int attribute, int device)
     return 0;
 }
 
-int cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+EXPORT int cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 {
     *least = *greatest = 0;
     return 0;
 }
 
-int cudaDriverGetVersion(int *version)
+EXPORT int cudaDriverGetVersion(int *version)
 {
     *version = 13000;
     return 0;
@@ -95,7 +80,7 @@ struct properties {
     int major, minor;
 };
 
-int cudaGetDeviceProperties(void *out, int device)
+EXPORT int cudaGetDeviceProperties(void *out, int device)
 {
     struct properties p = {.name = "fake", .major = 8, .minor = 8, .warp = 32};
 
@@ -104,18 +89,18 @@ int cudaGetDeviceProperties(void *out, int device)
     return 0;
 }
 
-int cudaGetLastError(void)
+EXPORT int cudaGetLastError(void)
 {
     return 0;
 }
 
-int cudaThreadExchangeStreamCaptureMode(int *mode)
+EXPORT int cudaThreadExchangeStreamCaptureMode(int *mode)
 {
     *mode = 0;
     return 0;
 }
 
-int cudaDeviceCanAccessPeer(int *can, int device, int peer)
+EXPORT int cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {
     (void)device;
     (void)peer;
@@ -123,15 +108,15 @@ int cudaDeviceCanAccessPeer(int *can, int device, int peer)
     return 0;
 }
 
-int cudaStreamIsCapturing(void *stream, int *is)
+EXPORT int cudaStreamIsCapturing(void *stream, int *is)
 {
     (void)stream;
     *is = 0;
     return 0;
 }
 
-int cudaStreamGetCaptureInfo(void *stream, int *is, void *id, void *graph, void *nodes, void *edges,
-                             void *count)
+EXPORT int cudaStreamGetCaptureInfo(void *stream, int *is, void *id, void *graph, void *nodes,
+                                    void *edges, void *count)
 {
     (void)id;
     (void)graph;
@@ -141,25 +126,25 @@ int cudaStreamGetCaptureInfo(void *stream, int *is, void *id, void *graph, void 
     return cudaStreamIsCapturing(stream, is);
 }
 
-int cudaDeviceSynchronize(void)
+EXPORT int cudaDeviceSynchronize(void)
 {
     return 0;
 }
 
-int cudaMalloc(void **out, size_t size)
+EXPORT int cudaMalloc(void **out, size_t size)
 {
     (void)size;
     *out = NULL;
     return 2; /* cudaErrorMemoryAllocation */
 }
 
-int cudaMemGetInfo(size_t *is_free, size_t *total)
+EXPORT int cudaMemGetInfo(size_t *is_free, size_t *total)
 {
     *is_free = *total = (size_t)1 << 30;
     return 0;
 }
 
-int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
+EXPORT int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
 {
     (void)device;
     *flags = 0;

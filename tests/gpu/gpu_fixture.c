@@ -9,10 +9,16 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { TESTS_MOST = 64, STREAMS_MOST = 256 };
+
 const struct fake_cuda *fake;
 struct gpu_calls gpu_calls;
 struct fl_gpu *gpu;
 struct fl_options gpu_options;
+
+/* On a device: those that gpu_end ends. The fake forgets its own. */
+static void *made[STREAMS_MOST];
+static size_t nmade;
 
 static enum fake_cuda_mode mode = FAKE_CUDA_EAGER;
 static uint64_t seed;
@@ -89,6 +95,31 @@ void gpu_main(const char *test, struct fl_region *region)
     (void)fl_gpu_close(first);
 }
 
+extern const struct gpu_test *const listed[] __asm__("__start_gpu_listed") __attribute__((weak));
+extern const struct gpu_test *const listed_end[] __asm__("__stop_gpu_listed") __attribute__((weak));
+
+static int by_line(const void *a, const void *b)
+{
+    const struct gpu_test *const *x = a, *const *y = b;
+
+    return (*x)->line - (*y)->line;
+}
+
+int gpu_tests(int (*begin)(void **state))
+{
+    const struct gpu_test *sorted[TESTS_MOST];
+    struct CMUnitTest tests[TESTS_MOST];
+    size_t n = (size_t)(listed_end - listed);
+
+    assert_true(n <= TESTS_MOST);
+    memcpy(sorted, listed, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_line);
+    for (size_t i = 0; i < n; i++) {
+        tests[i] = sorted[i]->test;
+    }
+    return _cmocka_run_group_tests("tests", tests, n, begin, NULL);
+}
+
 static void fresh(void)
 {
     if (fake != NULL) {
@@ -122,6 +153,9 @@ int gpu_end(void **state)
     int rc = reported();
 
     (void)state;
+    while (nmade > 0) {
+        gpu_stream_end(made[nmade - 1]);
+    }
     if (gpu != NULL && fl_gpu_close(gpu) != 0) {
         print_error("fl_gpu_close: %s\n", fl_gpu_error());
         rc = -1;
@@ -175,12 +209,21 @@ void *gpu_stream(void)
     fl_CUstream s = NULL;
 
     ok(fl_cuda.cuStreamCreate(&s, FL_CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    if (fake == NULL) {
+        assert_true(nmade < STREAMS_MOST);
+        made[nmade++] = s;
+    }
     return s;
 }
 
-void gpu_stream_end(void *stream)
+void gpu_stream_end(void *s)
 {
-    ok(fl_cuda.cuStreamDestroy(stream), "cuStreamDestroy");
+    for (size_t i = 0; i < nmade; i++) {
+        if (made[i] == s) {
+            made[i] = made[--nmade];
+        }
+    }
+    ok(fl_cuda.cuStreamDestroy(s), "cuStreamDestroy");
 }
 
 void gpu_hold(void *stream)

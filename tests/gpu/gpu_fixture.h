@@ -16,8 +16,7 @@
     X(cuMemsetD8Async, "",                                                                         \
       (fl_CUdeviceptr address, unsigned char value, size_t count, fl_CUstream stream))             \
     X(cuMemcpyDtoDAsync, "_v2",                                                                    \
-      (fl_CUdeviceptr to, fl_CUdeviceptr from, size_t len, fl_CUstream stream))                    \
-    X(cuStreamQuery, "", (fl_CUstream stream))
+      (fl_CUdeviceptr to, fl_CUdeviceptr from, size_t len, fl_CUstream stream))
 
 struct gpu_calls {
 #define X(name, suffix, parameters) fl_CUresult(*name) parameters;
@@ -42,12 +41,47 @@ int gpu_end(void **state);
 /* The same test in each schedule: eager, late, and random with several seeds; once on a device.
  * `body` begins with a fresh fake. */
 void gpu_schedules(void (*body)(void));
-/* A cmocka test of `body`, which has no argument, in each schedule: body_in_each_schedule. */
-#define GPU_SCHEDULED(body)                                                                        \
-    static void body##_in_each_schedule(void **state)                                              \
+/* Tests: GPU_TEST(name) and the like, each with a body. gpu_tests() runs those of the program, in
+ * the order in which they stand in its file, and says what main is to return. */
+struct gpu_test {
+    struct CMUnitTest test;
+    int line;
+};
+#define GPU_TEST_WITHIN(name, begin, end)                                                          \
+    static void name(void **state);                                                                \
+    static const struct gpu_test name##_test = {{#name, name, begin, end, NULL}, __LINE__};        \
+    __attribute__((section("gpu_listed"),                                                          \
+                   used)) static const struct gpu_test *const name##_listed = &name##_test;        \
+    static void name(__attribute__((unused)) void **state)
+#define GPU_TEST(name) GPU_TEST_WITHIN(name, gpu_each, gpu_end)
+/* In each schedule. */
+#define GPU_SCHEDULED(name)                                                                        \
+    static void name(void);                                                                        \
+    GPU_TEST(name##_in_each_schedule)                                                              \
     {                                                                                              \
-        (void)state;                                                                               \
-        gpu_schedules(body);                                                                       \
+        gpu_schedules(name);                                                                       \
+    }                                                                                              \
+    static void name(void)
+/* Skipped on a device. */
+#define GPU_FAKE_TEST(name)                                                                        \
+    static void name(void);                                                                        \
+    GPU_TEST(name##_on_the_fake)                                                                   \
+    {                                                                                              \
+        if (fake == NULL) {                                                                        \
+            skip();                                                                                \
+        }                                                                                          \
+        name();                                                                                    \
+    }                                                                                              \
+    static void name(void)
+/* Among others that share what stays. */
+#define GPU_TEST_AMONG(name) GPU_TEST_WITHIN(name, NULL, gpu_nothing_reported)
+/* `begin`: the group's setup, or NULL. */
+int gpu_tests(int (*begin)(void **state));
+#define GPU_MAIN(name)                                                                             \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        gpu_main(name, NULL);                                                                      \
+        return gpu_tests(NULL);                                                                    \
     }
 /* For what stays for the process's life, so that one fake serves all tests of a program: the
  * group's setup, with the fake late; and each test's teardown, which fails when the fake reports
@@ -55,7 +89,7 @@ void gpu_schedules(void (*body)(void));
 int gpu_all_late(void **state);
 int gpu_nothing_reported(void **state);
 
-/* Streams that do not synchronise with the legacy one. */
+/* Streams that do not synchronise with the legacy one. What a test leaves gpu_end ends. */
 void *gpu_stream(void);
 void gpu_stream_end(void *stream);
 /* The stream is busy: what is submitted from now on does not begin at once. On a device a kernel

@@ -49,9 +49,7 @@ static fl_CUresult hold(const char *name, fl_CUstream stream)
         return refusal;
     }
     struct fake_stream *s = fake_stream_of(stream);
-    if (s == NULL) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
-    }
+    FAKE_REFUSE(s == NULL, FL_CUDA_ERROR_INVALID_HANDLE);
     fake_submit_order(s);
     fake_submit(s, &op);
     return fake_leave(FL_CUDA_SUCCESS);

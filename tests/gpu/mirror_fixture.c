@@ -49,11 +49,6 @@ struct fl_gpu_mirror *mirror_of_blocks(struct fl_gpu_slot *slot, size_t count)
     return mirror_of(&o);
 }
 
-unsigned mirror_live(void)
-{
-    return fake != NULL ? fake->live() : 0;
-}
-
 void mirror_end(struct fl_gpu_mirror *m)
 {
     assert_ok(fl_gpu_mirror_destroy(m));

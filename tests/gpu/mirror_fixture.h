@@ -21,8 +21,6 @@ struct fl_gpu_mirror *mirror_of(const struct fl_gpu_mirror_options *o);
 struct fl_gpu_mirror *mirror_of_blocks(struct fl_gpu_slot *slot, size_t count);
 /* Destroyed, and nothing of it is left with the driver. */
 void mirror_end(struct fl_gpu_mirror *m);
-/* What the driver has that is live, and was before the mirror. */
-unsigned mirror_live(void);
 /* The host writes; told to the fake's clocks first. */
 void mirror_write(void *p, size_t len, unsigned char value);
 void *mirror_host(const struct fl_gpu_mirror *m, size_t offset);

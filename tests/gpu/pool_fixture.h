@@ -14,6 +14,13 @@ struct fl_gpu_pool_options pool_options(enum fl_gpu_strategy strategy);
 /* On `gpu`; fails the test when it cannot be. */
 struct fl_gpu_pool *pool_with(const struct fl_gpu_pool_options *o);
 struct fl_gpu_pool *pool_of(enum fl_gpu_strategy strategy);
+/* The same with other options: `...` sets them in `o`. */
+#define POOL(strategy_, ...)                                                                       \
+    ({                                                                                             \
+        struct fl_gpu_pool_options o = pool_options(strategy_);                                    \
+        __VA_ARGS__;                                                                               \
+        pool_with(&o);                                                                             \
+    })
 /* That for a stream that lasts. */
 struct fl_gpu_pool *pool_lasting(enum fl_gpu_strategy strategy, void *stream);
 /* P1 to P4 of gpu/pool/pool.h hold. */

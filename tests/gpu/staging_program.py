@@ -8,6 +8,7 @@
 
 Asserts; ends with 0."""
 import collections
+import contextlib
 import copy
 import ctypes
 import gc
@@ -29,6 +30,17 @@ from faultless import staging
 
 Pair = collections.namedtuple("Pair", "left right")
 driver = ctypes.CDLL(os.environ["FAULTLESS_GPU_DRIVER"])
+
+
+@contextlib.contextmanager
+def raises(kind, words):
+    """What is within raises that, and says so."""
+    try:
+        yield
+    except kind as e:
+        assert words in str(e), e
+    else:
+        raise AssertionError(f"no {kind.__name__}")
 
 
 def fake_table():
@@ -162,11 +174,8 @@ def loader():
         f.write(bytes(range(100)))
         f.flush()
         assert stager.read(f, (4, 5), torch.uint8, 10).tolist() == torch.arange(10, 30).view(4, 5).tolist()
-        try:
+        with raises(faultless.gpu.Error, "ends before"):
             stager.read(f, 200, torch.uint8)
-            raise AssertionError("no Error")
-        except faultless.gpu.Error as e:
-            assert "ends before" in str(e)
     assert copy.deepcopy([stager])[0] is stager and copy.copy(stager) is stager  # in this process it is the one
     elsewhere(stager)
     direct()
@@ -181,11 +190,8 @@ def elsewhere(stager):
     assert pickle.loads(pickle.dumps(sent)).collate([1]).tolist() == [1]
     uses = {"begin": (), "empty": (3,), "read": (0, 3), "push": ([],), "__call__": ([],)}
     for name, arguments in uses.items():
-        try:
+        with raises(faultless.gpu.Error, "make one in this process"):
             sent(*arguments) if name == "__call__" else getattr(sent, name)(*arguments)
-            raise AssertionError(name)
-        except faultless.gpu.Error as e:
-            assert "make one in this process" in str(e), e
     assert not hasattr(sent, "device")
 
 
@@ -199,11 +205,8 @@ def direct():
         file = os.open(f.name, os.O_RDONLY | os.O_DIRECT)
         for first, last in ((0, 4096), (77, 50078), (4097, 4098), (65536, 70001), (8192, 70001)):
             assert torch.equal(stager.read(file, last - first, torch.uint8, first), content[first:last])
-        try:
+        with raises(faultless.gpu.Error, "ends before"):
             stager.read(file, 70001, torch.uint8, 1)
-            raise AssertionError("no Error")
-        except faultless.gpu.Error as e:
-            assert "ends before" in str(e)
         if hasattr(torch, "set_default_device"):
             torch.set_default_device("meta")
             there = stager.read(file, 10, torch.uint8), stager.empty(3), stager.read(f, 10, torch.uint8)
@@ -372,11 +375,8 @@ def captured():
     stager = faultless.torch.Stager("cuda:0", size=4 << 20)
     batch, known = next(batches(stager, 1)), FAKE["copies"]()
     FAKE["capture"](current.stream.cuda_stream, True)
-    try:
+    with raises(faultless.gpu.Error, "is captured into a graph: push before"):
         stager.push(batch)
-        raise AssertionError("no Error")
-    except faultless.gpu.Error as e:
-        assert "is captured into a graph: push before" in str(e), e
     FAKE["capture"](current.stream.cuda_stream, False)
     assert all(arrived(t, 0) for t in stager.push(batch)) and FAKE["copies"]() == known + 1
 

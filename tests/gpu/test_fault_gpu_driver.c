@@ -64,20 +64,18 @@ static unsigned sweep(int code)
     return nabsorbed;
 }
 
-static void opening(void **state)
+GPU_TEST_WITHIN(opening, NULL, NULL)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         /* No node is known; the name of an error; putting a context back; the capture mode. */
         assert_in_range(sweep(codes[i]), 1, 10);
     }
 }
 
-static void closing(void **state)
+GPU_TEST_WITHIN(closing, NULL, NULL)
 {
     struct fl_gpu *g;
 
-    (void)state;
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         fake->reset(true);
         assert_int_equal(fl_gpu_open(1, &g), 0);
@@ -114,10 +112,6 @@ static int load_with_refusal(unsigned n)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opening),
-        cmocka_unit_test(closing),
-    };
     unsigned n = 1;
 
     fl_sys_boot();
@@ -136,5 +130,5 @@ int main(void)
         return EXIT_FAILURE;
     }
     gpu_main("test_fault_gpu_driver", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return gpu_tests(NULL);
 }

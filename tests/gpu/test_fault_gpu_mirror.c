@@ -61,9 +61,8 @@ static void made_or_not(int code)
                      1); /* that its range is not registered is no reason to refuse the mirror */
 }
 
-static void a_mirror_is_made_or_nothing_is_held(void **state)
+GPU_TEST(a_mirror_is_made_or_nothing_is_held)
 {
-    (void)state;
     made_or_not(FL_CUDA_ERROR_UNKNOWN);
     made_or_not(FL_CUDA_ERROR_OUT_OF_MEMORY);
 }
@@ -114,18 +113,16 @@ static void used_all_the_same(enum fake_cuda_mode mode)
     }
 }
 
-static void a_step_that_was_refused_is_the_last_that_is(void **state)
+GPU_TEST(a_step_that_was_refused_is_the_last_that_is)
 {
-    (void)state;
     used_all_the_same(FAKE_CUDA_EAGER);
     used_all_the_same(FAKE_CUDA_LATE);
 }
 
 /* What cannot be given back is lost, and no more than that; host memory that is registered still is
  * in no pool. */
-static void an_end_that_is_refused_ends(void **state)
+GPU_TEST(an_end_that_is_refused_ends)
 {
-    (void)state;
     for (unsigned n = 1; after(0, false, 0); n++) {
         int rc = 0;
         unsigned before = fake->live();
@@ -152,13 +149,12 @@ static void an_end_that_is_refused_ends(void **state)
 }
 
 /* Who cannot be waited for may be at the memory still. */
-static void what_cannot_be_waited_for_is_left(void **state)
+GPU_TEST(what_cannot_be_waited_for_is_left)
 {
     void *base, *stream = gpu_stream();
     int rc = 0;
     struct fl_gpu_mirror *m = make(&rc);
 
-    (void)state;
     assert_int_equal(rc, 0);
     fake->schedule(FAKE_CUDA_LATE, 0);
     assert_ok(fl_gpu_mirror_begin(m, &base));
@@ -170,7 +166,6 @@ static void what_cannot_be_waited_for_is_left(void **state)
     assert_int_equal(fake->violations(), 0);
     gpu_wait(stream);
     assert_int_equal(fake->violations(), 0);
-    gpu_stream_end(stream);
 }
 
 static void refuse_to_wait(void *unused)
@@ -180,13 +175,12 @@ static void refuse_to_wait(void *unused)
 }
 
 /* Neither an event nor the stream says when a copy is done: the memory is not handed out. */
-static void a_copy_that_nothing_tells_of_keeps_the_memory(void **state)
+GPU_TEST(a_copy_that_nothing_tells_of_keeps_the_memory)
 {
     void *base, *stream = gpu_stream();
     int rc = 0;
     struct fl_gpu_mirror *m = make(&rc);
 
-    (void)state;
     assert_int_equal(rc, 0);
     fake->schedule(FAKE_CUDA_LATE, 0);
     assert_ok(fl_gpu_mirror_begin(m, &base));
@@ -198,14 +192,12 @@ static void a_copy_that_nothing_tells_of_keeps_the_memory(void **state)
     assert_true(fake->registered() != 0);
     assert_int_equal(fake->violations(), 0);
     gpu_wait(stream);
-    gpu_stream_end(stream);
 }
 
-static void a_driver_that_has_ended_is_told(void **state)
+GPU_TEST_WITHIN(a_driver_that_has_ended_is_told, gpu_each, NULL)
 {
     int rc = 0;
     void *base = NULL;
-    (void)state;
     fake->reset(true);
     void *stream = gpu_stream();
     struct fl_gpu_mirror *m = make(&rc);
@@ -221,15 +213,6 @@ static void a_driver_that_has_ended_is_told(void **state)
 
 int main(void)
 {
-#define each(test) cmocka_unit_test_setup_teardown(test, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        each(a_mirror_is_made_or_nothing_is_held),
-        each(a_step_that_was_refused_is_the_last_that_is),
-        each(an_end_that_is_refused_ends),
-        each(what_cannot_be_waited_for_is_left),
-        each(a_copy_that_nothing_tells_of_keeps_the_memory),
-        cmocka_unit_test_setup(a_driver_that_has_ended_is_told, gpu_each), /* which is for good */
-    };
     mirror_main("test_fault_gpu_mirror");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return gpu_tests(NULL);
 }

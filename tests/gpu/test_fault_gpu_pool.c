@@ -131,10 +131,9 @@ static void sweep(const struct fl_gpu_pool_options *o)
     fake->reset(true);
 }
 
-static void every_call_may_fail(void **state)
+GPU_TEST(every_call_may_fail)
 {
-    (void)state;
-    for (int k = FL_GPU_NAIVE; fake != NULL && k <= FL_GPU_AUTO_GROWTH; k++) {
+    for (int k = FL_GPU_NAIVE; k <= FL_GPU_AUTO_GROWTH; k++) {
         struct fl_gpu_pool_options o = pool_options((enum fl_gpu_strategy)k);
         o.initial = o.regrow = MIB(4);
         o.chunk = MIB(4);
@@ -159,20 +158,12 @@ static struct fl_gpu_pool *small_device(struct fl_gpu_pool_options *o, size_t ca
     return pool_with(o);
 }
 
-static void leave(struct fl_gpu_pool *p)
-{
-    pool_end(p);
-    gpu_stream_end(a);
-    gpu_stream_end(b);
-}
-
 /* What another stream is not done with is waited for, on the device, before anything is given
  * back. */
-static void first_another_stream_is_waited_for(void **state)
+GPU_TEST(first_another_stream_is_waited_for)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     struct fl_gpu_pool *p = small_device(&o, MIB(16));
     uint64_t x = pool_take(p, MIB(12), a);
     gpu_fill(a, x, MIB(12), 1);
@@ -184,14 +175,13 @@ static void first_another_stream_is_waited_for(void **state)
     assert_int_equal(s.implicit_syncs, 0);
     assert_int_equal(s.driver_frees, 0);
     pool_give(p, x + MIB(2), b);
-    leave(p);
+    pool_end(p);
 }
 
-static void garbage_comes_before_that(void **state)
+GPU_TEST(garbage_comes_before_that)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     o.gc_gb = -1;
     struct fl_gpu_pool *p = small_device(&o, MIB(16));
     uint64_t x = pool_take(p, MIB(12), a);
@@ -202,14 +192,13 @@ static void garbage_comes_before_that(void **state)
     assert_int_equal(s.gc_batches, 1);
     assert_int_equal(s.waits + s.implicit_syncs, 0);
     pool_give(p, x, a);
-    leave(p);
+    pool_end(p);
 }
 
-static void then_idle_chunks_go_back(void **state)
+GPU_TEST(then_idle_chunks_go_back)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     struct fl_gpu_pool *p = small_device(&o, MIB(16));
     uint64_t x = pool_take(p, MIB(6), a), y = pool_take(p, MIB(6), a);
     gpu_fill(a, x, MIB(6), 1);
@@ -224,28 +213,26 @@ static void then_idle_chunks_go_back(void **state)
     assert_int_equal(s.driver_frees, 2);
     assert_int_equal(s.occupied_bytes + s.free_bytes, MIB(14));
     pool_give(p, z, a);
-    leave(p);
+    pool_end(p);
 }
 
-static void chunks_are_made_smaller_rather_than_refused(void **state)
+GPU_TEST(chunks_are_made_smaller_rather_than_refused)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     o.chunk = MIB(32);
     struct fl_gpu_pool *p = small_device(&o, MIB(16));
     uint64_t x = pool_take(p, MIB(1), a);
     assert_int_equal(pool_held(p), MIB(1));
     pool_give(p, x, a);
-    leave(p);
+    pool_end(p);
 }
 
-static void in_the_end_there_is_none(void **state)
+GPU_TEST(in_the_end_there_is_none)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_ROUND);
     uint64_t y = 77;
 
-    (void)state;
     struct fl_gpu_pool *p = small_device(&o, MIB(16));
     uint64_t x = pool_take(p, MIB(8), a);
     assert_int_equal(fl_gpu_pool_alloc(p, MIB(16), a, &y), -ENOMEM);
@@ -253,39 +240,7 @@ static void in_the_end_there_is_none(void **state)
     assert_true(pool_stats(p).retries == 1);
     assert_string_not_equal(fl_gpu_error(), "");
     pool_give(p, x, a);
-    leave(p);
+    pool_end(p);
 }
 
-static void on_the_fake(void **state, void (*body)(void **))
-{
-    if (fake != NULL) {
-        body(state);
-    }
-}
-
-#define FAKED(body)                                                                                \
-    static void body##_here(void **state)                                                          \
-    {                                                                                              \
-        on_the_fake(state, body);                                                                  \
-    }
-FAKED(first_another_stream_is_waited_for)
-FAKED(garbage_comes_before_that)
-FAKED(then_idle_chunks_go_back)
-FAKED(chunks_are_made_smaller_rather_than_refused)
-FAKED(in_the_end_there_is_none)
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(every_call_may_fail),
-        TEST(first_another_stream_is_waited_for_here),
-        TEST(garbage_comes_before_that_here),
-        TEST(then_idle_chunks_go_back_here),
-        TEST(chunks_are_made_smaller_rather_than_refused_here),
-        TEST(in_the_end_there_is_none_here),
-    };
-
-    gpu_main("test_fault_gpu_pool", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_fault_gpu_pool")

@@ -13,11 +13,10 @@ static fl_CUcontext current(void)
     return c;
 }
 
-static void one_handle_a_device_and_context(void **state)
+GPU_TEST(one_handle_a_device_and_context)
 {
     struct fl_gpu *same, *other;
 
-    (void)state;
     assert_int_equal(fl_gpu_open(0, &same), 0);
     assert_ptr_equal(same, gpu);
     assert_int_equal(fl_gpu_close(same), 0);
@@ -39,12 +38,11 @@ static void one_handle_a_device_and_context(void **state)
 
 /* Opened in a context that was there, then by a thread without one: the primary context is kept
  * until both are closed. */
-static void a_borrowed_primary_context_is_kept(void **state)
+GPU_TEST(a_borrowed_primary_context_is_kept)
 {
     fl_CUcontext primary;
     struct fl_gpu *borrowed, *again;
 
-    (void)state;
     assert_int_equal(fl_gpu_close(gpu), 0);
     gpu = NULL;
     assert_int_equal(fl_cuda.cuDevicePrimaryCtxRetain(&primary, 0), 0);
@@ -63,11 +61,10 @@ static void a_borrowed_primary_context_is_kept(void **state)
     assert_int_equal(fl_gpu_close(borrowed), 0);
 }
 
-static void bad_arguments_are_answers(void **state)
+GPU_TEST(bad_arguments_are_answers)
 {
     struct fl_gpu *g = gpu;
 
-    (void)state;
     assert_int_equal(fl_gpu_open(-1, &g), -EINVAL);
     assert_int_equal(fl_gpu_open(0, NULL), -EINVAL);
     assert_int_equal(fl_gpu_open(1000, &g), -ENODEV);
@@ -76,9 +73,8 @@ static void bad_arguments_are_answers(void **state)
     assert_int_equal(fl_gpu_close(NULL), -EINVAL);
 }
 
-static void in_use_is_busy(void **state)
+GPU_TEST(in_use_is_busy)
 {
-    (void)state;
     atomic_fetch_add(&gpu->users, 1);
     assert_int_equal(fl_gpu_close(gpu), -EBUSY);
     atomic_fetch_sub(&gpu->users, 1);
@@ -86,11 +82,10 @@ static void in_use_is_busy(void **state)
     gpu = NULL;
 }
 
-static void the_guard_puts_back_what_was(void **state)
+GPU_TEST(the_guard_puts_back_what_was)
 {
     struct fl_gpu_guard guard;
 
-    (void)state;
     assert_int_equal(fl_gpu_enter(gpu, &guard), 0);
     assert_false(guard.pushed); /* current already */
     fl_gpu_leave(&guard);
@@ -111,12 +106,11 @@ static void *no_error_here(void *unused)
     return fl_gpu_error()[0] == '\0' ? NULL : (void *)1;
 }
 
-static void the_error_is_the_threads_own(void **state)
+GPU_TEST(the_error_is_the_threads_own)
 {
     pthread_t t;
     void *rc;
 
-    (void)state;
     assert_int_equal(fl_cuda_status(FL_CUDA_ERROR_OUT_OF_MEMORY, "cuMemAlloc", 4096), -ENOMEM);
     assert_string_equal(fl_gpu_error(), "cuMemAlloc of 4096 bytes: CUDA_ERROR_OUT_OF_MEMORY (2)");
     assert_int_equal(fl_cuda_status(FL_CUDA_SUCCESS, "cuMemAlloc", 4096), 0);
@@ -128,7 +122,7 @@ static void the_error_is_the_threads_own(void **state)
     assert_string_equal(fl_gpu_error(), "cuX: error 123456");
 }
 
-static void codes_are_statuses(void **state)
+GPU_TEST(codes_are_statuses)
 {
     static const struct {
         int code, status;
@@ -151,15 +145,13 @@ static void codes_are_statuses(void **state)
         {FL_CUDA_ERROR_UNKNOWN, -EIO},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         assert_int_equal(fl_cuda_status(rows[i].code, "cuX", 0), rows[i].status);
     }
 }
 
-static void what_a_device_can_is_known(void **state)
+GPU_TEST(what_a_device_can_is_known)
 {
-    (void)state;
     assert_true(gpu->total > 0);
     assert_true(gpu->node >= -1);
     if (fake == NULL) {
@@ -176,15 +168,11 @@ static void what_a_device_can_is_known(void **state)
     assert_int_equal(gpu->node, -1);
 }
 
-static void a_context_that_has_gone_is_a_status(void **state)
+GPU_FAKE_TEST(a_context_that_has_gone_is_a_status)
 {
     struct fl_gpu_guard guard;
     struct fl_gpu *other;
 
-    (void)state;
-    if (fake == NULL) {
-        return;
-    }
     void *context = fake->context_new(0);
     assert_int_equal(fl_gpu_open(0, &other), 0);
     fake->context_end(context);
@@ -192,35 +180,13 @@ static void a_context_that_has_gone_is_a_status(void **state)
     assert_int_equal(fl_gpu_close(other), 0);
 }
 
-static void nothing_is_held_over_a_call(void **state)
+GPU_FAKE_TEST(nothing_is_held_over_a_call)
 {
     struct fl_gpu *g;
 
-    (void)state;
-    if (fake == NULL) {
-        return;
-    }
     fake->set(FAKE_CUDA_REENTER, 1);
     assert_int_equal(fl_gpu_open(1, &g), 0);
     assert_int_equal(fl_gpu_close(g), 0);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(one_handle_a_device_and_context),
-        TEST(a_borrowed_primary_context_is_kept),
-        TEST(bad_arguments_are_answers),
-        TEST(in_use_is_busy),
-        TEST(the_guard_puts_back_what_was),
-        TEST(the_error_is_the_threads_own),
-        TEST(codes_are_statuses),
-        TEST(what_a_device_can_is_known),
-        TEST(a_context_that_has_gone_is_a_status),
-        TEST(nothing_is_held_over_a_call),
-    };
-
-    gpu_main("test_gpu_device", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_device")

@@ -1,8 +1,6 @@
 /* Whatever driver there is, or is not: a status. Each case is a process of its own, for a process
  * looks for the driver once. */
-#include "gpu/driver/driver.h"
-#include "gpu/fake_cuda.h"
-#include "unit/cmocka_all.h"
+#include "gpu/gpu_fixture.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,8 +10,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static const struct fake_cuda *fake;
 
 /* What a child finds wrong it says and ends with; no cmocka there. */
 #define WANT(condition)                                                                            \
@@ -36,6 +32,14 @@ static void in_child(void (*body)(void))
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
 }
+
+#define IN_CHILD(name)                                                                             \
+    static void name##_here(void);                                                                 \
+    GPU_TEST_WITHIN(name, NULL, NULL)                                                              \
+    {                                                                                              \
+        in_child(name##_here);                                                                     \
+    }                                                                                              \
+    static void name##_here(void)
 
 /* As boot would; `path` NULL: the driver's place is not given. */
 static void start(const char *path)
@@ -68,19 +72,19 @@ static void want_absent(const char *reason)
     }
 }
 
-static void no_file(void)
+IN_CHILD(no_file)
 {
     start("/nowhere/libcuda.so.1");
     want_absent("/nowhere/libcuda.so.1");
 }
 
-static void another_library(void)
+IN_CHILD(another_library)
 {
     start(FL_NO_DRIVER);
     want_absent("the driver has no cuInit");
 }
 
-static void a_stub(void)
+IN_CHILD(a_stub)
 {
     start_fake();
     fake->set(FAKE_CUDA_INIT_CODE, FL_CUDA_ERROR_STUB_LIBRARY);
@@ -88,28 +92,28 @@ static void a_stub(void)
     WANT(fake->calls("cuInit") == 1);
 }
 
-static void no_device(void)
+IN_CHILD(no_device)
 {
     start_fake();
     fake->set(FAKE_CUDA_DEVICES, 0);
     want_absent("cuInit: CUDA_ERROR_NO_DEVICE (100)");
 }
 
-static void no_device_later(void)
+IN_CHILD(no_device_later)
 {
     start_fake();
     fake->refuse("cuDeviceGetCount", 1, FL_CUDA_ERROR_UNKNOWN, false);
     want_absent("cuDeviceGetCount: CUDA_ERROR_UNKNOWN (999)");
 }
 
-static void a_call_is_missing(void)
+IN_CHILD(a_call_is_missing)
 {
     start_fake();
     fake->hide("cuMemHostRegister");
     want_absent("the driver has no cuMemHostRegister");
 }
 
-static void too_old(void)
+IN_CHILD(too_old)
 {
     start(FL_FAKE_CUDA_OLD);
     want_absent("the driver is older than CUDA 12.0");
@@ -125,7 +129,7 @@ static void want_open(void)
     WANT(fake->report()[0] == '\0');
 }
 
-static void old_without_what_is_optional(void)
+IN_CHILD(old_without_what_is_optional)
 {
     struct fl_gpu *g = NULL;
 
@@ -137,7 +141,7 @@ static void old_without_what_is_optional(void)
     WANT(fl_gpu_close(g) == 0);
 }
 
-static void shut_down(void)
+IN_CHILD(shut_down)
 {
     struct fl_gpu *g = NULL, *again = NULL;
     struct fl_gpu_guard guard;
@@ -153,7 +157,7 @@ static void shut_down(void)
     WANT(fake->calls(NULL) == calls); /* what has ended is not asked again */
 }
 
-static void a_childs_handle(void)
+IN_CHILD(a_childs_handle)
 {
     struct fl_gpu *g = NULL, *mine = NULL;
     struct fl_gpu_guard guard;
@@ -178,7 +182,7 @@ static void a_childs_handle(void)
     WANT(fl_gpu_close(g) == 0);
 }
 
-static void a_child_of_who_has_no_driver(void)
+IN_CHILD(a_child_of_who_has_no_driver)
 {
     int status;
 
@@ -193,7 +197,7 @@ static void a_child_of_who_has_no_driver(void)
     want_open();
 }
 
-static void raised_privileges(void)
+IN_CHILD(raised_privileges)
 {
     static struct fl_options options;
 
@@ -209,7 +213,7 @@ static void *open_one(void *out)
     return NULL;
 }
 
-static void all_at_once(void)
+IN_CHILD(all_at_once)
 {
     enum { N = 8 };
     pthread_t t[N];
@@ -232,33 +236,8 @@ static void all_at_once(void)
     WANT(fake->report()[0] == '\0');
 }
 
-#define CASE(body)                                                                                 \
-    static void test_##body(void **state)                                                          \
-    {                                                                                              \
-        (void)state;                                                                               \
-        in_child(body);                                                                            \
-    }
-#define CASES(X)                                                                                   \
-    X(no_file)                                                                                     \
-    X(another_library)                                                                             \
-    X(a_stub)                                                                                      \
-    X(no_device)                                                                                   \
-    X(no_device_later)                                                                             \
-    X(a_call_is_missing)                                                                           \
-    X(too_old)                                                                                     \
-    X(old_without_what_is_optional)                                                                \
-    X(shut_down)                                                                                   \
-    X(a_childs_handle)                                                                             \
-    X(a_child_of_who_has_no_driver)                                                                \
-    X(raised_privileges)                                                                           \
-    X(all_at_once)
-CASES(CASE)
-
 int main(void)
 {
-#define ROW(body) {.name = #body, .test_func = test_##body},
-    const struct CMUnitTest tests[] = {CASES(ROW)};
-
     fl_sys_boot();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return gpu_tests(NULL);
 }

@@ -141,17 +141,15 @@ static void pinned_source_changes(void)
     reported(1, 0);
 }
 
-static void nothing_orders_it(void **state)
+GPU_TEST(nothing_orders_it)
 {
-    (void)state;
     in_each_mode(hand_on_unordered);
     in_each_mode(hand_on_after_early_event);
     in_each_mode(pinned_source_changes);
 }
 
-static void something_orders_it(void **state)
+GPU_TEST(something_orders_it)
 {
-    (void)state;
     in_each_mode(hand_on_after_event);
     in_each_mode(hand_on_through_third);
     in_each_mode(hand_on_after_host_waited);
@@ -159,13 +157,12 @@ static void something_orders_it(void **state)
     in_each_mode(legacy_stream_orders);
 }
 
-static void a_query_that_says_yes_orders(void **state)
+GPU_TEST(a_query_that_says_yes_orders)
 {
     void *a = gpu_stream(), *b = gpu_stream();
     uint64_t p = take(LEN);
     fl_CUevent e;
 
-    (void)state;
     fake->schedule(FAKE_CUDA_LATE, 0);
     gpu_fill(a, p, LEN, 1);
     e = record(a);
@@ -179,12 +176,11 @@ static void a_query_that_says_yes_orders(void **state)
     reported(0, 0);
 }
 
-static void late_work_overwrites_what_was_handed_on_too_early(void **state)
+GPU_TEST(late_work_overwrites_what_was_handed_on_too_early)
 {
     void *a = gpu_stream(), *b = gpu_stream();
     uint64_t p = take(LEN);
 
-    (void)state;
     fake->schedule(FAKE_CUDA_LATE, 0);
     gpu_fill(a, p, LEN, 1);
     gpu_fill(b, p, LEN, 2);
@@ -194,12 +190,11 @@ static void late_work_overwrites_what_was_handed_on_too_early(void **state)
     reported(1, 0);
 }
 
-static void the_host_cannot_touch_device_memory(void **state)
+GPU_TEST(the_host_cannot_touch_device_memory)
 {
     uint64_t p = take(LEN);
     int status;
 
-    (void)state;
     pid_t child = fork();
     if (child == 0) {
         signal(SIGSEGV, SIG_DFL);
@@ -211,13 +206,12 @@ static void the_host_cannot_touch_device_memory(void **state)
     assert_int_equal(fl_cuda.cuMemFree(p), 0);
 }
 
-static void pageable_memory_is_read_before_the_call_returns(void **state)
+GPU_TEST(pageable_memory_is_read_before_the_call_returns)
 {
     unsigned char from[LEN];
     void *s = gpu_stream();
     uint64_t p = take(LEN);
 
-    (void)state;
     fake->schedule(FAKE_CUDA_LATE, 0);
     memset(from, 1, sizeof from);
     assert_int_equal(fl_cuda.cuMemcpyHtoDAsync(p, from, LEN, s), 0);
@@ -229,13 +223,12 @@ static void pageable_memory_is_read_before_the_call_returns(void **state)
     reported(0, 0);
 }
 
-static void a_copy_finds_the_pages_that_were_registered(void **state)
+GPU_TEST(a_copy_finds_the_pages_that_were_registered)
 {
     char *from = pages(PAGES * LEN);
     void *s = gpu_stream();
     uint64_t p = take(PAGES * LEN);
 
-    (void)state;
     assert_int_equal(fl_cuda.cuMemHostRegister(from, PAGES * LEN, 0), 0);
     assert_int_equal(fake->registered(), PAGES * LEN);
     assert_int_equal(fl_cuda.cuMemcpyHtoDAsync(p, from, PAGES * LEN, s), 0);
@@ -254,12 +247,11 @@ static void a_copy_finds_the_pages_that_were_registered(void **state)
     munmap(from, PAGES * LEN);
 }
 
-static void registrations_do_not_overlap_and_copies_stay_in_one(void **state)
+GPU_TEST(registrations_do_not_overlap_and_copies_stay_in_one)
 {
     char *from = pages(PAGES * LEN);
     uint64_t p = take(PAGES * LEN);
 
-    (void)state;
     assert_int_equal(fl_cuda.cuMemHostRegister(from, 2 * LEN, 0), 0);
     assert_int_equal(fl_cuda.cuMemHostRegister(from + LEN, 2 * LEN, 0),
                      FL_CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
@@ -277,13 +269,12 @@ static void registrations_do_not_overlap_and_copies_stay_in_one(void **state)
     munmap(from, PAGES * LEN);
 }
 
-static void unregistering_amid_a_copy(void **state)
+GPU_TEST(unregistering_amid_a_copy)
 {
     char *from = pages(LEN);
     void *s = gpu_stream();
     uint64_t p = take(LEN);
 
-    (void)state;
     fake->schedule(FAKE_CUDA_LATE, 0);
     assert_int_equal(fl_cuda.cuMemHostRegister(from, LEN, 0), 0);
     assert_int_equal(fl_cuda.cuMemcpyHtoDAsync(p, from, LEN, s), 0);
@@ -292,12 +283,11 @@ static void unregistering_amid_a_copy(void **state)
     munmap(from, LEN);
 }
 
-static void what_is_freed_is_not_used(void **state)
+GPU_TEST(what_is_freed_is_not_used)
 {
     void *s = gpu_stream();
     uint64_t p = take(LEN);
 
-    (void)state;
     assert_int_equal(fl_cuda.cuMemFree(p), 0);
     assert_int_equal(gpu_calls.cuMemsetD8Async(p, 1, LEN, s), FL_CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(fl_cuda.cuMemFree(p), FL_CUDA_ERROR_INVALID_VALUE);
@@ -306,12 +296,11 @@ static void what_is_freed_is_not_used(void **state)
     reported(0, 3);
 }
 
-static void freeing_waits_for_the_device_and_is_counted(void **state)
+GPU_TEST(freeing_waits_for_the_device_and_is_counted)
 {
     void *s = gpu_stream();
     uint64_t p = take(LEN), q = take(LEN);
 
-    (void)state;
     fake->schedule(FAKE_CUDA_LATE, 0);
     gpu_fill(s, q, LEN, 1);
     assert_int_equal(fake->pending(s), 1);
@@ -322,12 +311,11 @@ static void freeing_waits_for_the_device_and_is_counted(void **state)
     reported(0, 0);
 }
 
-static void memory_is_first_fit_and_ends(void **state)
+GPU_TEST(memory_is_first_fit_and_ends)
 {
     uint64_t p[4];
     size_t left, total;
 
-    (void)state;
     fake->set(FAKE_CUDA_CAPACITY, 4 * LEN);
     for (int i = 0; i < 4; i++) {
         p[i] = take(LEN);
@@ -346,12 +334,11 @@ static void memory_is_first_fit_and_ends(void **state)
     reported(0, 0);
 }
 
-static void the_nth_call_fails(void **state)
+GPU_TEST(the_nth_call_fails)
 {
     fl_CUdeviceptr p;
     uint64_t before = fake->calls(NULL);
 
-    (void)state;
     fake->refuse("cuMemAlloc", 2, FL_CUDA_ERROR_OUT_OF_MEMORY, false);
     assert_int_equal(fl_cuda.cuMemAlloc(&p, LEN), 0);
     assert_false(fake->refused());
@@ -377,9 +364,8 @@ static void want_the_lock(void *arg)
     pthread_mutex_unlock(&held);
 }
 
-static void a_lock_over_a_call_is_found(void **state)
+GPU_TEST(a_lock_over_a_call_is_found)
 {
-    (void)state;
     fake->set(FAKE_CUDA_REENTER, 1);
     fake->amid("cuCtxSynchronize", want_the_lock, NULL);
     assert_int_equal(fl_cuda.cuCtxSynchronize(), 0);
@@ -400,26 +386,4 @@ static void a_lock_over_a_call_is_found(void **state)
     reported(0, 1);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(nothing_orders_it),
-        TEST(something_orders_it),
-        TEST(a_query_that_says_yes_orders),
-        TEST(late_work_overwrites_what_was_handed_on_too_early),
-        TEST(the_host_cannot_touch_device_memory),
-        TEST(pageable_memory_is_read_before_the_call_returns),
-        TEST(a_copy_finds_the_pages_that_were_registered),
-        TEST(registrations_do_not_overlap_and_copies_stay_in_one),
-        TEST(unregistering_amid_a_copy),
-        TEST(what_is_freed_is_not_used),
-        TEST(freeing_waits_for_the_device_and_is_counted),
-        TEST(memory_is_first_fit_and_ends),
-        TEST(the_nth_call_fails),
-        TEST(a_lock_over_a_call_is_found),
-    };
-
-    gpu_main("test_gpu_fake", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_fake")

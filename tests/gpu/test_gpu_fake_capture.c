@@ -53,7 +53,7 @@ static fl_CUresult elsewhere(fl_CUstreamCaptureMode mode)
     return (fl_CUresult)(intptr_t)code;
 }
 
-static void modes_forbid_what_they_forbid(void **state)
+GPU_TEST(modes_forbid_what_they_forbid)
 {
     static const struct {
         int capture, thread;
@@ -69,7 +69,6 @@ static void modes_forbid_what_they_forbid(void **state)
         {FL_CU_STREAM_CAPTURE_MODE_RELAXED, THREAD_LOCAL, 0, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         void *s = gpu_stream();
         fake->capture_as(row[i].capture);
@@ -81,12 +80,11 @@ static void modes_forbid_what_they_forbid(void **state)
     }
 }
 
-static void nothing_waits_for_a_context_that_captures(void **state)
+GPU_TEST(nothing_waits_for_a_context_that_captures)
 {
     void *s = gpu_stream();
     fl_CUstreamCaptureMode mode = FL_CU_STREAM_CAPTURE_MODE_RELAXED;
 
-    (void)state;
     fake->capture(s, true);
     assert_int_equal(fl_cuda.cuThreadExchangeStreamCaptureMode(&mode), 0);
     assert_int_equal(fl_cuda.cuCtxSynchronize(), UNSUPPORTED);
@@ -96,14 +94,13 @@ static void nothing_waits_for_a_context_that_captures(void **state)
     reported(1);
 }
 
-static void the_legacy_stream_is_implied_by_blocking_ones(void **state)
+GPU_TEST(the_legacy_stream_is_implied_by_blocking_ones)
 {
     fl_CUstream blocking = NULL;
     int status;
     fl_CUevent e = new_event();
     void *s = gpu_stream();
 
-    (void)state;
     assert_int_equal(fl_cuda.cuStreamCreate(&blocking, 0), 0);
     fake->capture(s, true); /* that blocks no other thread */
     assert_int_equal(fl_cuda.cuStreamIsCapturing(NULL, &status), 0);
@@ -118,13 +115,12 @@ static void the_legacy_stream_is_implied_by_blocking_ones(void **state)
     reported(1);
 }
 
-static void captured_events_are_the_captures(void **state)
+GPU_TEST(captured_events_are_the_captures)
 {
     void *s = gpu_stream(), *t = gpu_stream();
     fl_CUevent within = new_event(), before = new_event();
     fl_CUstreamCaptureMode mode = FL_CU_STREAM_CAPTURE_MODE_RELAXED;
 
-    (void)state;
     assert_int_equal(fl_cuda.cuEventRecord(before, t), 0);
     fake->capture(s, true);
     assert_int_equal(fl_cuda.cuThreadExchangeStreamCaptureMode(&mode), 0);
@@ -142,14 +138,13 @@ static void captured_events_are_the_captures(void **state)
     reported(4);
 }
 
-static void a_stream_of_another_context_is_taken_where_it_may_be(void **state)
+GPU_TEST(a_stream_of_another_context_is_taken_where_it_may_be)
 {
     void *s = gpu_stream();
     fl_CUcontext of = NULL;
     unsigned long long id;
     int status;
 
-    (void)state;
     void *other = fake->context_new(1);
     fl_CUevent e = new_event();
     assert_int_equal(fl_cuda.cuStreamGetId(s, &id), 0);
@@ -164,17 +159,4 @@ static void a_stream_of_another_context_is_taken_where_it_may_be(void **state)
     reported(1);
 }
 
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(modes_forbid_what_they_forbid),
-        TEST(nothing_waits_for_a_context_that_captures),
-        TEST(the_legacy_stream_is_implied_by_blocking_ones),
-        TEST(captured_events_are_the_captures),
-        TEST(a_stream_of_another_context_is_taken_where_it_may_be),
-    };
-
-    gpu_main("test_gpu_fake_capture", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_fake_capture")

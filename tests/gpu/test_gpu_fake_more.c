@@ -10,13 +10,12 @@
 
 enum { LEN = 4096 };
 
-static void contexts_and_handles_are_looked_at(void **state)
+GPU_TEST(contexts_and_handles_are_looked_at)
 {
     fl_CUstream s = gpu_stream();
     fl_CUdeviceptr p;
     unsigned long long first, second;
 
-    (void)state;
     assert_int_equal(fl_cuda.cuStreamGetId(s, &first), 0);
     gpu_stream_end(s);
     assert_int_equal(fl_cuda.cuStreamGetId(s, &second), FL_CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -38,7 +37,7 @@ static void contexts_and_handles_are_looked_at(void **state)
     fake->reset(true);
 }
 
-static void capture_forbids_what_it_forbids(void **state)
+GPU_TEST(capture_forbids_what_it_forbids)
 {
     void *s = gpu_stream();
     uint64_t p = take(LEN);
@@ -46,7 +45,6 @@ static void capture_forbids_what_it_forbids(void **state)
     int status;
     fl_CUevent e = record(s);
 
-    (void)state;
     gpu_fill(s, p, LEN, 1);
     fake->capture(s, true);
     assert_int_equal(fl_cuda.cuStreamIsCapturing(s, &status), 0);
@@ -60,11 +58,10 @@ static void capture_forbids_what_it_forbids(void **state)
     reported(0, 2);
 }
 
-static void a_child_is_told_apart(void **state)
+GPU_TEST(a_child_is_told_apart)
 {
     int status;
 
-    (void)state;
     pid_t child = fork();
     if (child == 0) {
         size_t left, total;
@@ -76,13 +73,12 @@ static void a_child_is_told_apart(void **state)
     assert_int_equal(status, 0);
 }
 
-static void calls_have_versions(void **state)
+GPU_TEST(calls_have_versions)
 {
     fl_cuGetProcAddress *ask;
     void *library = dlopen(gpu_options.text[FL_OPTION_gpu_driver], RTLD_NOW), *found, *call;
     int how;
 
-    (void)state;
     assert_non_null(library);
     found = dlsym(library, "cuGetProcAddress_v2");
     memcpy(&ask, &found, sizeof found);
@@ -101,7 +97,7 @@ static void calls_have_versions(void **state)
     dlclose(library);
 }
 
-static void a_batch_is_its_copies(void **state)
+GPU_TEST(a_batch_is_its_copies)
 {
     static _Alignas(4096) unsigned char from[2 * LEN];
     fl_CUdeviceptr p = take(2 * (size_t)LEN), to[2] = {p, p + LEN},
@@ -111,7 +107,6 @@ static void a_batch_is_its_copies(void **state)
                                                   FL_CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
     void *s = gpu_stream();
 
-    (void)state;
     fake->schedule(FAKE_CUDA_LATE, 0);
     memset(from, 6, sizeof from);
     assert_int_equal(fl_cuda.cuMemHostRegister(from, sizeof from, 0), 0);
@@ -129,13 +124,12 @@ static void a_batch_is_its_copies(void **state)
     reported(1, 0);
 }
 
-static void devices_are_apart(void **state)
+GPU_TEST(devices_are_apart)
 {
     struct fl_gpu *other;
     struct fl_gpu_guard guard;
     uint64_t here = take(LEN), there;
 
-    (void)state;
     assert_int_equal(fl_gpu_open(1, &other),
                      0); /* in its primary context: this thread's is device 0's */
     assert_int_equal(fl_gpu_enter(other, &guard), 0);
@@ -148,18 +142,4 @@ static void devices_are_apart(void **state)
     reported(0, 0);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(contexts_and_handles_are_looked_at),
-        TEST(capture_forbids_what_it_forbids),
-        TEST(a_child_is_told_apart),
-        TEST(calls_have_versions),
-        TEST(a_batch_is_its_copies),
-        TEST(devices_are_apart),
-    };
-
-    gpu_main("test_gpu_fake_more", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_fake_more")

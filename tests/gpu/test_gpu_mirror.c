@@ -51,12 +51,11 @@ static bool is_covered(const struct fl_mirror_plan *p, const struct fl_gpu_slot 
     return s->size == 0;
 }
 
-static void blocks_lie_apart_and_inputs_once_a_slot(void **state)
+GPU_TEST_WITHIN(blocks_lie_apart_and_inputs_once_a_slot, NULL, NULL)
 {
     static struct fl_gpu_slot slot[24];
     static struct fl_run run[24];
     uint64_t seed = 7;
-    (void)state;
     for (int round = 0; round < 400; round++) {
         size_t n = 1 + rnd(&seed) % 24, gap = (size_t)1 << rnd(&seed) % 20;
         unsigned slots = 1 + (unsigned)(rnd(&seed) % 2);
@@ -78,12 +77,11 @@ static void blocks_lie_apart_and_inputs_once_a_slot(void **state)
     }
 }
 
-static void what_cannot_be_laid_out_is_refused(void **state)
+GPU_TEST(what_cannot_be_laid_out_is_refused)
 {
     struct fl_gpu_slot bad[] = {{.size = 1, .align = 3}, {.size = SIZE_MAX}, {.size = 8}};
     struct fl_gpu_slot two[] = {{.size = SIZE_MAX / 4}, {.size = SIZE_MAX / 4}};
     struct fl_gpu_mirror *m = NULL;
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct fl_gpu_mirror_options o = mirror_options(&bad[i], 1);
         assert_int_equal(fl_gpu_mirror_create(gpu, &o, &m), -EINVAL);
@@ -104,10 +102,9 @@ static void what_cannot_be_laid_out_is_refused(void **state)
     assert_null(m);
 }
 
-static void twins_are_one_addition_apart(void **state)
+GPU_TEST(twins_are_one_addition_apart)
 {
     struct fl_gpu_slot slot[] = {{.size = KIB(100), .input = true}, {.size = MIB(3)}};
-    (void)state;
     struct fl_gpu_mirror *m = mirror_of_blocks(slot, 2);
     const struct fl_gpu_mirror_map *map = fl_gpu_mirror_map(m);
     uint64_t first = mirror_twin(m, 0);
@@ -121,7 +118,7 @@ static void twins_are_one_addition_apart(void **state)
 
 /* Twenty steps: the slot that begin gives is written, pushed, and read by a kernel on the same
  * stream; the outcome comes back. */
-static void steps(void)
+GPU_SCHEDULED(slots_are_written_when_they_are_not_read)
 {
     struct fl_gpu_slot slot[] = {
         {.size = KIB(20), .input = true}, {.size = KIB(300), .input = true}, {.size = KIB(64)}};
@@ -155,21 +152,13 @@ static void steps(void)
         assert_int_equal(fake->pageable_copies(), 4); /* gpu_holds's own */
     }
     mirror_end(m);
-    gpu_stream_end(stream);
-}
-
-static void slots_are_written_when_they_are_not_read(void **state)
-{
-    (void)state;
-    gpu_schedules(steps);
 }
 
 /* That it would be seen: the slot that was just pushed is written. */
-static void who_does_not_begin_is_reported(void **state)
+GPU_TEST(who_does_not_begin_is_reported)
 {
     struct fl_gpu_slot slot[] = {{.size = KIB(20), .input = true}};
     void *base = NULL;
-    (void)state;
     if (fake == NULL) {
         return;
     }
@@ -186,7 +175,7 @@ static void who_does_not_begin_is_reported(void **state)
 }
 
 /* A range that is pushed by itself holds its slot too, whichever stream it is on. */
-static void two_streams(void)
+GPU_SCHEDULED(each_stream_counts)
 {
     struct fl_gpu_slot slot[] = {{.size = KIB(256), .input = true}};
     void *a = gpu_stream(), *b = gpu_stream(), *base = NULL;
@@ -203,14 +192,6 @@ static void two_streams(void)
     assert_true(gpu_holds(a, mirror_twin(m, 0), KIB(128), 5));
     assert_true(gpu_holds(b, mirror_twin(m, KIB(128)), KIB(128), 5));
     mirror_end(m);
-    gpu_stream_end(a);
-    gpu_stream_end(b);
-}
-
-static void each_stream_counts(void **state)
-{
-    (void)state;
-    gpu_schedules(two_streams);
 }
 
 /* Three inputs, so far apart that each is a copy; and with small gaps, one. */
@@ -243,12 +224,8 @@ static uint64_t copies_of_push(size_t align, void *stream, bool batch)
     return n;
 }
 
-static void a_step_is_as_few_copies_as_pay(void **state)
+GPU_FAKE_TEST(a_step_is_as_few_copies_as_pay)
 {
-    (void)state;
-    if (fake == NULL) {
-        return;
-    }
     void *stream = gpu_stream();
     assert_int_equal(copies_of_push(256, stream, true), 1);
     assert_int_equal(copies_of_push(KIB(64), stream, true), 1);
@@ -262,15 +239,13 @@ static void a_step_is_as_few_copies_as_pay(void **state)
     assert_int_equal(copies_of_push(MIB(1), stream, true), 3);
     assert_true(fake->refused());
     fake->refuse(NULL, 0, 0, false);
-    gpu_stream_end(stream);
 }
 
-static void copies_end_at_registrations(void **state)
+GPU_TEST(copies_end_at_registrations)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(7), .input = true}};
     size_t chunk = fl_pinned_chunk;
     void *base = NULL, *stream = gpu_stream();
-    (void)state;
     fl_pinned_chunk = MIB(2);
     if (fake != NULL) {
         fake->set(FAKE_CUDA_REGISTER_MAX, MIB(2));
@@ -287,15 +262,13 @@ static void copies_end_at_registrations(void **state)
     }
     mirror_end(m);
     fl_pinned_chunk = chunk;
-    gpu_stream_end(stream);
 }
 
-static void what_is_not_the_mirrors_is_refused(void **state)
+GPU_TEST(what_is_not_the_mirrors_is_refused)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(1)}};
     char own[16];
     void *stream = gpu_stream();
-    (void)state;
     struct fl_gpu_mirror *m = mirror_of_blocks(slot, 1);
     char *end = (char *)fl_gpu_mirror_map(m)->host + fl_gpu_mirror_map(m)->len;
     assert_int_equal(fl_gpu_mirror_push_range(m, own, sizeof own, stream), -EINVAL);
@@ -307,14 +280,12 @@ static void what_is_not_the_mirrors_is_refused(void **state)
     assert_int_equal(fl_gpu_close(gpu), -EBUSY);
     assert_ok(fl_gpu_mirror_push_range(m, end - 8, 8, stream));
     mirror_end(m);
-    gpu_stream_end(stream);
 }
 
-static void captured_streams_are_refused(void **state)
+GPU_TEST(captured_streams_are_refused)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}};
     void *base = NULL;
-    (void)state;
     if (fake == NULL) {
         return;
     }
@@ -327,11 +298,10 @@ static void captured_streams_are_refused(void **state)
     fake->capture(stream, false);
     assert_ok(fl_gpu_mirror_push(m, stream));
     mirror_end(m);
-    gpu_stream_end(stream);
 }
 
 /* A slot that is copied from the device is written by it: begin waits for that as well. */
-static void what_is_pulled_is_waited_for(void)
+GPU_SCHEDULED(what_is_pulled_is_waited_for)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}, {.size = MIB(1)}};
     struct fl_gpu_mirror_options o = mirror_options(slot, 2);
@@ -352,22 +322,14 @@ static void what_is_pulled_is_waited_for(void)
     assert_ok(fl_gpu_mirror_pull_range(m, mirror_host(m, MIB(1)), MIB(1), other));
     gpu_stream_end(other);
     mirror_end(m);
-    gpu_stream_end(stream);
-}
-
-static void what_is_pulled_is_waited_for_in_each_schedule(void **state)
-{
-    (void)state;
-    gpu_schedules(what_is_pulled_is_waited_for);
 }
 
 /* What ends while a stream is captured breaks no capture, and waits for its copies all the same. */
-static void an_end_breaks_no_capture(void **state)
+GPU_TEST(an_end_breaks_no_capture)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}};
     void *base = NULL;
 
-    (void)state;
     if (fake == NULL) {
         return;
     }
@@ -385,8 +347,6 @@ static void an_end_breaks_no_capture(void **state)
         fake->capture(captured, false);
     }
     gpu_wait(stream);
-    gpu_stream_end(captured);
-    gpu_stream_end(stream);
 }
 
 static struct fl_gpu_mirror *shared;
@@ -403,14 +363,13 @@ static void push_elsewhere(void *unused)
 
 /* Ranges of one slot are copied by two threads: neither holds a lock over the driver's calls, and
  * begin waits for both. */
-static void no_lock_is_held_over_a_copys_event(void **state)
+GPU_TEST(no_lock_is_held_over_a_copys_event)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}};
     static const char *const during[] = {"cuEventRecord", "cuStreamWaitEvent", "cuEventCreate",
                                          "cuEventQuery"};
     void *base = NULL;
 
-    (void)state;
     if (fake == NULL) {
         return;
     }
@@ -430,28 +389,10 @@ static void no_lock_is_held_over_a_copys_event(void **state)
         assert_int_equal(fake->violations(), 0);
     }
     mirror_end(shared);
-    gpu_stream_end(stream);
-    gpu_stream_end(others_stream);
 }
 
 int main(void)
 {
-#define each(test) cmocka_unit_test_setup_teardown(test, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_lie_apart_and_inputs_once_a_slot),
-        each(what_cannot_be_laid_out_is_refused),
-        each(twins_are_one_addition_apart),
-        each(slots_are_written_when_they_are_not_read),
-        each(who_does_not_begin_is_reported),
-        each(each_stream_counts),
-        each(a_step_is_as_few_copies_as_pay),
-        each(copies_end_at_registrations),
-        each(what_is_not_the_mirrors_is_refused),
-        each(captured_streams_are_refused),
-        each(what_is_pulled_is_waited_for_in_each_schedule),
-        each(an_end_breaks_no_capture),
-        each(no_lock_is_held_over_a_copys_event),
-    };
     mirror_main("test_gpu_mirror");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return gpu_tests(NULL);
 }

@@ -55,22 +55,19 @@ static void read_step_by_step(void)
     gpu_wait(stream);
     close(fd);
     mirror_end(m);
-    gpu_stream_end(stream);
 }
 
-static void files_come_to_the_device(void **state)
+GPU_TEST(files_come_to_the_device)
 {
-    (void)state;
     gpu_schedules(read_step_by_step);
 }
 
-static void without_a_device_the_host_has_it(void **state)
+GPU_TEST(without_a_device_the_host_has_it)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(3), .input = true}};
     struct fl_gpu_mirror_options o = mirror_options(slot, 1);
     struct fl_gpu_mirror *m = NULL;
     void *base = NULL;
-    (void)state;
     int fd = file_of(MIB(3));
     assert_ok(fl_gpu_mirror_create(NULL, &o, &m));
     assert_int_equal(fl_gpu_mirror_map(m)->delta, 0);
@@ -85,11 +82,6 @@ static void without_a_device_the_host_has_it(void **state)
 
 int main(void)
 {
-#define each(test) cmocka_unit_test_setup_teardown(test, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        each(files_come_to_the_device),
-        each(without_a_device_the_host_has_it),
-    };
     mirror_main("test_gpu_mirror_read");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return gpu_tests(NULL);
 }

@@ -50,12 +50,10 @@ static void ranges_are_copied_by_any(void)
         assert_int_equal(pthread_join(t[i], NULL), 0);
     }
     mirror_end(mirror);
-    gpu_stream_end(s);
 }
 
-static void ranges_are_copied_by_any_late(void **state)
+GPU_TEST(ranges_are_copied_by_any_late)
 {
-    (void)state;
     if (fake != NULL) {
         fake->schedule(FAKE_CUDA_LATE, 0);
     }
@@ -85,16 +83,12 @@ static void another_pulls(void *arg)
     }
 }
 
-static void threads_own_streams_are_told_apart(void **state)
+GPU_FAKE_TEST(threads_own_streams_are_told_apart)
 {
     struct fl_gpu_slot slot = {.size = MIB(1), .input = true};
     struct fl_gpu_mirror_options o = mirror_options(&slot, 1);
     void *base = NULL;
 
-    (void)state;
-    if (fake == NULL) {
-        return;
-    }
     fake->schedule(FAKE_CUDA_LATE, 0);
     o.inputs = 1;
     mirror = mirror_of(&o);
@@ -111,10 +105,6 @@ static void threads_own_streams_are_told_apart(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(ranges_are_copied_by_any_late, gpu_each, gpu_end),
-        cmocka_unit_test_setup_teardown(threads_own_streams_are_told_apart, gpu_each, gpu_end),
-    };
     mirror_main("test_gpu_mirror_threads");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return gpu_tests(NULL);
 }

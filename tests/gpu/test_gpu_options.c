@@ -1,7 +1,6 @@
 /* What a pool's defaults are, by the environment: written out by hand. No driver but where it says
  * so. */
-#include "gpu/driver/driver.h"
-#include "unit/cmocka_all.h"
+#include "gpu/gpu_fixture.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,9 +47,8 @@ static void check_presets(void)
     assert_int_equal(o.numa_node, -1);
 }
 
-static void without_environment_they_are_as_the_header_says(void **state)
+GPU_TEST_WITHIN(without_environment_they_are_as_the_header_says, NULL, NULL)
 {
-    (void)state;
     for (int booted = 0; booted < 2; booted++) {
         read_env(NULL, NULL, FL_GPU_DEVICE);
         if (!booted) {
@@ -68,9 +66,8 @@ static void without_environment_they_are_as_the_header_says(void **state)
 }
 
 /* PaddlePaddle: half of the memory at most, in chunks of a 256th of that. */
-static void pinned_pools_hold_half_of_the_memory(void **state)
+GPU_TEST_WITHIN(pinned_pools_hold_half_of_the_memory, NULL, NULL)
 {
-    (void)state;
     read_env(NULL, NULL, FL_GPU_PINNED);
     check_presets();
     assert_int_equal(o.target, FL_GPU_PINNED);
@@ -83,9 +80,8 @@ static void pinned_pools_hold_half_of_the_memory(void **state)
     assert_int_equal(o.limit, 4ull << 30);
 }
 
-static void each_option_has_its_field(void **state)
+GPU_TEST_WITHIN(each_option_has_its_field, NULL, NULL)
 {
-    (void)state;
     read_env("FAULTLESS_GPU_STRATEGY=round", "MXNET_GPU_MEM_POOL_PAGE_SIZE=65536", FL_GPU_DEVICE);
     assert_int_equal(o.strategy, FL_GPU_ROUND);
     assert_int_equal(o.page, 65536);
@@ -112,7 +108,7 @@ static void each_option_has_its_field(void **state)
     assert_int_equal(o.reserve_percent, 9);
 }
 
-static void a_limit_is_divided_among_those_who_share_the_device(void **state)
+GPU_TEST_WITHIN(a_limit_is_divided_among_those_who_share_the_device, NULL, NULL)
 {
     static const struct {
         const char *devices; /* CUDA_VISIBLE_DEVICES */
@@ -132,7 +128,6 @@ static void a_limit_is_divided_among_those_who_share_the_device(void **state)
         {"0", "FAULTLESS_GPU_LIMIT=0", "LOCAL_WORLD_SIZE=4", 0},
         {"0", "FLAGS_gpu_memory_limit_mb=8192", "LOCAL_WORLD_SIZE=4", 8192}, /* a process's */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         assert_int_equal(setenv("CUDA_VISIBLE_DEVICES", table[i].devices, 1), 0);
         read_env(table[i].limit, table[i].ranks, FL_GPU_DEVICE);
@@ -144,9 +139,8 @@ static void a_limit_is_divided_among_those_who_share_the_device(void **state)
 }
 
 /* The fake driver has two. */
-static void where_nothing_is_said_the_driver_counts_the_devices(void **state)
+GPU_TEST_WITHIN(where_nothing_is_said_the_driver_counts_the_devices, NULL, NULL)
 {
-    (void)state;
     assert_int_equal(unsetenv("CUDA_VISIBLE_DEVICES"), 0);
     read_env("FAULTLESS_GPU_LIMIT=8G", "FAULTLESS_GPU_DRIVER=" FL_FAKE_CUDA, FL_GPU_DEVICE);
     assert_int_equal(o.limit, 8ull << 30);
@@ -157,12 +151,5 @@ static void where_nothing_is_said_the_driver_counts_the_devices(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_environment_they_are_as_the_header_says),
-        cmocka_unit_test(pinned_pools_hold_half_of_the_memory),
-        cmocka_unit_test(each_option_has_its_field),
-        cmocka_unit_test(a_limit_is_divided_among_those_who_share_the_device),
-        cmocka_unit_test(where_nothing_is_said_the_driver_counts_the_devices),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return gpu_tests(NULL);
 }

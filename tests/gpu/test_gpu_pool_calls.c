@@ -55,11 +55,8 @@ static void stream_end(enum kind kind, void *stream)
 static struct fl_gpu_pool *pool_for(enum fl_gpu_strategy strategy, enum fl_gpu_target target,
                                     enum kind kind, void *stream)
 {
-    struct fl_gpu_pool_options o = pool_options(strategy);
-
-    o.target = target;
-    o.initial = o.regrow = o.chunk = MIB(8);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p =
+        POOL(strategy, o.target = target, o.initial = o.regrow = o.chunk = MIB(8));
     if (kind == LASTING) {
         assert_int_equal(fl_gpu_pool_stream_lasts(p, stream), 0);
     }
@@ -124,12 +121,11 @@ static void count_pinned(enum fl_gpu_strategy strategy, enum kind kind)
     stream_end(kind, s);
 }
 
-static void a_pinned_hit_makes_no_driver_call(void **state)
+GPU_TEST(a_pinned_hit_makes_no_driver_call)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_ROUND, FL_GPU_NAIVE_BEST_FIT,
                                                FL_GPU_AUTO_GROWTH};
 
-    (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         for (enum kind kind = HOST; kind < KINDS; kind++) {
             fake->schedule(FAKE_CUDA_LATE, 0);
@@ -139,11 +135,10 @@ static void a_pinned_hit_makes_no_driver_call(void **state)
 }
 
 /* A thousand pairs, as a loader of data makes them: not one call. */
-static void pairs_of_the_host_call_nothing(void **state)
+GPU_TEST(pairs_of_the_host_call_nothing)
 {
     struct fl_gpu_pool_options o;
 
-    (void)state;
     fl_gpu_pool_defaults(&o, FL_GPU_PINNED);
     o.initial = o.regrow = MIB(4);
     struct fl_gpu_pool *p = pool_with(&o);
@@ -160,14 +155,13 @@ static void pairs_of_the_host_call_nothing(void **state)
 }
 
 /* What streams are recorded on the block is waited for, whichever stream frees it. */
-static void what_is_recorded_is_waited_for(void **state)
+GPU_TEST(what_is_recorded_is_waited_for)
 {
     struct fl_gpu_pool *p = pool_for(FL_GPU_AUTO_GROWTH, FL_GPU_PINNED, PLAIN, NULL);
     struct fl_gpu_pool *device = pool_of(FL_GPU_AUTO_GROWTH);
     void *s = gpu_stream();
     uint64_t to = pool_take(device, MIB(8), NULL), x = pool_take(p, MIB(8), NULL);
 
-    (void)state;
     fake->schedule(FAKE_CUDA_LATE, 0);
     (void)fl_cuda.cuMemcpyHtoDAsync(to, (void *)(uintptr_t)x, MIB(8), s); /* NOLINT */
     assert_int_equal(fl_gpu_pool_record_stream(p, x, s), 0);
@@ -183,20 +177,15 @@ static void what_is_recorded_is_waited_for(void **state)
     pool_give(device, to, NULL);
     pool_end(device);
     pool_end(p);
-    gpu_stream_end(s);
 }
 
 /* FL_GPU_HOST frees memory of a device for all at once; it takes none, and is no stream. */
-static void the_host_is_not_a_stream(void **state)
+GPU_TEST(the_host_is_not_a_stream)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_AUTO_GROWTH};
 
-    (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        struct fl_gpu_pool_options o = pool_options(all[i]);
-        o.gc_gb = i == 0 ? 1e-9 : 0;
-        o.gc_fast = i != 0;
-        struct fl_gpu_pool *p = pool_with(&o);
+        struct fl_gpu_pool *p = POOL(all[i], o.gc_gb = i == 0 ? 1e-9 : 0, o.gc_fast = i != 0);
         void *a = gpu_stream(), *b = gpu_stream();
         uint64_t x = 0;
         assert_int_equal(fl_gpu_pool_alloc(p, MIB(2), FL_GPU_HOST, &x), -EINVAL);
@@ -219,11 +208,10 @@ static void the_host_is_not_a_stream(void **state)
     }
 }
 
-/* Device memory on a plain stream: context, capture and number at the request; these and an event at
- * the free. */
-static void a_device_pair_makes_seven_calls(void **state)
+/* Device memory on a plain stream: context, capture and number at the request; these and an event
+ * at the free. */
+GPU_TEST(a_device_pair_makes_seven_calls)
 {
-    (void)state;
     for (enum kind kind = LEGACY; kind < KINDS; kind++) {
         void *s = stream_of(kind);
         struct fl_gpu_pool *p = pool_for(FL_GPU_AUTO_GROWTH, FL_GPU_DEVICE, kind, s);
@@ -245,15 +233,4 @@ static void a_device_pair_makes_seven_calls(void **state)
     }
 }
 
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(a_pinned_hit_makes_no_driver_call), TEST(pairs_of_the_host_call_nothing),
-        TEST(what_is_recorded_is_waited_for),    TEST(the_host_is_not_a_stream),
-        TEST(a_device_pair_makes_seven_calls),
-    };
-
-    gpu_main("test_gpu_pool_calls", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_pool_calls")

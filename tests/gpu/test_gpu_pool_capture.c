@@ -18,14 +18,6 @@ static void begin(void)
     assert_int_equal(fl_cuda.cuStreamCreate(&blocking, 0), 0);
 }
 
-static void finish(void)
-{
-    gpu_stream_end(a);
-    gpu_stream_end(b);
-    gpu_stream_end(d);
-    gpu_stream_end(blocking);
-}
-
 enum { FREED = 4 };
 
 /* The call that is made now, for reports; and what was freed, 0: nothing. */
@@ -167,12 +159,11 @@ static void one_case(const struct fl_gpu_pool_options *o, void *captured, void *
     pool_end(p);
 }
 
-static void no_call_breaks_a_capture(void **state)
+GPU_TEST(no_call_breaks_a_capture)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_NAIVE_BEST_FIT,
                                                FL_GPU_AUTO_GROWTH};
 
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof all / sizeof all[0]; i++) {
         struct fl_gpu_pool_options o = pool_options(all[i / 2]);
         o.target = i % 2 != 0 ? FL_GPU_PINNED : FL_GPU_DEVICE;
@@ -186,18 +177,16 @@ static void no_call_breaks_a_capture(void **state)
                 one_case(&o, a, b, mode, k != 0);
                 one_case(&o, a, NULL, mode, k != 0);
                 one_case(&o, blocking, b, mode, k != 0);
-                finish();
             }
         }
     }
 }
 
 /* 906: the legacy stream has frees, and a blocking stream is captured. */
-static void the_legacy_stream_is_let_be(void **state)
+GPU_TEST(the_legacy_stream_is_let_be)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     begin();
     uint64_t x = pool_take(p, MIB(1), NULL);
     gpu_fill(NULL, x, MIB(1), 1);
@@ -208,21 +197,17 @@ static void the_legacy_stream_is_let_be(void **state)
     fake->capture(blocking, false);
     pool_give(p, y, b);
     pool_end(p);
-    finish();
 }
 
 /* What is freed while its stream is captured a graph may use whenever it runs. */
-static void what_a_graph_may_use_is_kept_for_it(void **state)
+GPU_TEST(what_a_graph_may_use_is_kept_for_it)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_AUTO_GROWTH, FL_GPU_NAIVE_BEST_FIT,
                                                FL_GPU_NAIVE};
 
-    (void)state;
     begin();
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        struct fl_gpu_pool_options o = pool_options(all[i]);
-        o.initial = o.regrow = MIB(8);
-        struct fl_gpu_pool *p = pool_with(&o);
+        struct fl_gpu_pool *p = POOL(all[i], o.initial = o.regrow = MIB(8));
         pool_give(p, pool_take(p, MIB(1), a), a); /* warm */
         fake->capture(a, true);
         uint64_t graphs = pool_take(p, MIB(1), a);
@@ -235,7 +220,6 @@ static void what_a_graph_may_use_is_kept_for_it(void **state)
         }
         pool_end(p);
     }
-    finish();
 }
 
 static uint64_t given_back(void)
@@ -245,12 +229,11 @@ static uint64_t given_back(void)
 }
 
 /* So is what a stream that was recorded on it is captured with, whichever stream frees it. */
-static void what_a_recorded_streams_graph_uses_is_kept(void **state)
+GPU_TEST(what_a_recorded_streams_graph_uses_is_kept)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_UNPOOLED, FL_GPU_NAIVE_BEST_FIT,
                                                FL_GPU_AUTO_GROWTH};
 
-    (void)state;
     begin();
     for (size_t i = 0; i < 4 * sizeof all / sizeof all[0]; i++) {
         struct fl_gpu_pool_options o = pool_options(all[i / 4]);
@@ -269,13 +252,11 @@ static void what_a_recorded_streams_graph_uses_is_kept(void **state)
         pool_give(p, y, b);
         pool_end(p);
     }
-    finish();
 }
 
 /* That one stream's event cannot be had does not hide that another is captured. */
-static void a_refusal_does_not_hide_a_capture(void **state)
+GPU_TEST(a_refusal_does_not_hide_a_capture)
 {
-    (void)state;
     begin();
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     uint64_t x = pool_take(p, MIB(1), a);
@@ -294,15 +275,13 @@ static void a_refusal_does_not_hide_a_capture(void **state)
         pool_give(p, y, a);
     }
     pool_end(p);
-    finish();
 }
 
-/* S5, S6: recorded while it is captured, then retired and destroyed: its handle is asked nothing. */
-static void a_retired_streams_captures_are_retired(void **state)
+/* S5, S6: recorded while it is captured, then retired and destroyed: its handle is not asked. */
+GPU_TEST(a_retired_streams_captures_are_retired)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     begin();
     void *brief = gpu_stream();
     uint64_t x = pool_take(p, MIB(1), a);
@@ -314,15 +293,13 @@ static void a_retired_streams_captures_are_retired(void **state)
     pool_give(p, x, a);
     assert_int_equal(fake->violations(), 0);
     pool_end(p);
-    finish();
 }
 
-/* S1: what a captured stream has when its handle was another's before is not what that one freed. */
-static void a_captured_stream_is_not_its_handles_last(void **state)
+/* S1: what a captured stream has when its handle was another's is not what that one freed. */
+GPU_TEST(a_captured_stream_is_not_its_handles_last)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     begin();
     void *brief = gpu_stream(), *again;
     uint64_t x = pool_take(p, MIB(1), brief);
@@ -338,22 +315,6 @@ static void a_captured_stream_is_not_its_handles_last(void **state)
     fake->capture(again, false);
     gpu_stream_end(again);
     pool_end(p);
-    finish();
 }
 
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(no_call_breaks_a_capture),
-        TEST(the_legacy_stream_is_let_be),
-        TEST(what_a_graph_may_use_is_kept_for_it),
-        TEST(what_a_recorded_streams_graph_uses_is_kept),
-        TEST(a_refusal_does_not_hide_a_capture),
-        TEST(a_retired_streams_captures_are_retired),
-        TEST(a_captured_stream_is_not_its_handles_last),
-    };
-
-    gpu_main("test_gpu_pool_capture", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_pool_capture")

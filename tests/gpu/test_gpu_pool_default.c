@@ -120,10 +120,9 @@ static void waits_for_another_threads_stream(enum fl_gpu_strategy strategy, bool
     pool_give(p, o.x, a);
     gpu_wait_all();
     pool_end(p);
-    finish();
 }
 
-static void a_free_waits_for_another_threads_stream(void)
+GPU_SCHEDULED(a_free_waits_for_another_threads_stream)
 {
     waits_for_another_threads_stream(FL_GPU_AUTO_GROWTH, false);
     waits_for_another_threads_stream(FL_GPU_AUTO_GROWTH, true);
@@ -131,14 +130,12 @@ static void a_free_waits_for_another_threads_stream(void)
 }
 
 /* S10: the same of pinned memory, which the host writes. */
-static void the_host_waits_for_another_threads_stream(void)
+GPU_SCHEDULED(the_host_waits_for_another_threads_stream)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
     struct fl_gpu_pool *device = pool_of(FL_GPU_AUTO_GROWTH);
 
     begin();
-    o.target = FL_GPU_PINNED;
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED);
     struct other other = {
         .pool = p, .x = pool_take(p, MIB(1), FL_GPU_HOST), .to = pool_take(device, MIB(1), a)};
     other_begin(&other);
@@ -155,15 +152,13 @@ static void the_host_waits_for_another_threads_stream(void)
     pool_give(device, other.to, a);
     pool_end(device);
     pool_end(p);
-    finish();
 }
 
 /* S9: a graph that another thread captures on its own stream may use the block whenever it runs. */
-static void what_another_threads_graph_uses_is_kept(void **state)
+GPU_TEST(what_another_threads_graph_uses_is_kept)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     if (fake == NULL) {
         pool_end(p);
         return;
@@ -176,7 +171,6 @@ static void what_another_threads_graph_uses_is_kept(void **state)
     gpu_wait_all();
     assert_false(is_had(p, o.x, a));
     pool_end(p);
-    finish();
 }
 
 /* S1, S10: the default streams of two devices, of which the current context says the one that is
@@ -184,14 +178,12 @@ static void what_another_threads_graph_uses_is_kept(void **state)
 static void a_default_stream_is_the_current_contexts(void *stream)
 {
     struct fl_gpu *second = NULL;
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
     fl_CUdeviceptr to = 0;
 
     if (fl_gpu_open_primary(1, &second) != 0) {
         return; /* there is one device */
     }
-    o.target = FL_GPU_PINNED;
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED);
     uint64_t x = pool_take(p, MIB(2), FL_GPU_HOST), y = pool_take(p, MIB(2), FL_GPU_HOST);
     assert_int_equal(gpu_calls.cuCtxSetCurrent(second->context), 0);
     assert_int_equal(fl_cuda.cuMemAlloc(&to, MIB(2)), 0);
@@ -220,28 +212,25 @@ static void a_default_stream_is_the_current_contexts(void *stream)
     fl_gpu_close(second);
 }
 
-static void null_is_the_current_contexts(void)
+GPU_SCHEDULED(null_is_the_current_contexts)
 {
     a_default_stream_is_the_current_contexts(NULL);
 }
 
-static void a_threads_own_is_the_current_contexts(void)
+GPU_SCHEDULED(a_threads_own_is_the_current_contexts)
 {
     a_default_stream_is_the_current_contexts(OWN);
 }
 
 /* It lasts, of each context: a second look at it asks the driver for the context alone. */
-static void null_lasts_in_each_context(void **state)
+GPU_TEST(null_lasts_in_each_context)
 {
     struct fl_gpu *second = NULL;
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     if (fake == NULL || fl_gpu_open_primary(1, &second) != 0) {
         return;
     }
-    o.target = FL_GPU_PINNED;
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED);
     for (unsigned i = 0; i < 4; i++) {
         const struct fl_gpu *of = i % 2 == 0 ? gpu : second;
         assert_int_equal(gpu_calls.cuCtxSetCurrent(of->context), 0);
@@ -255,22 +244,4 @@ static void null_lasts_in_each_context(void **state)
     fl_gpu_close(second);
 }
 
-GPU_SCHEDULED(a_free_waits_for_another_threads_stream)
-GPU_SCHEDULED(the_host_waits_for_another_threads_stream)
-GPU_SCHEDULED(null_is_the_current_contexts)
-GPU_SCHEDULED(a_threads_own_is_the_current_contexts)
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(a_free_waits_for_another_threads_stream_in_each_schedule),
-        TEST(the_host_waits_for_another_threads_stream_in_each_schedule),
-        TEST(what_another_threads_graph_uses_is_kept),
-        TEST(null_is_the_current_contexts_in_each_schedule),
-        TEST(a_threads_own_is_the_current_contexts_in_each_schedule),
-        TEST(null_lasts_in_each_context),
-    };
-    gpu_main("test_gpu_pool_default", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_pool_default")

@@ -6,12 +6,11 @@
 #include <math.h>
 
 /* Whatever the limit is, an address is a multiple of 256. */
-static void an_odd_limit_gives_no_odd_address(void **state)
+GPU_TEST(an_odd_limit_gives_no_odd_address)
 {
     static const enum fl_gpu_strategy both[] = {FL_GPU_AUTO_GROWTH, FL_GPU_NAIVE_BEST_FIT};
     uint64_t at[3];
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         struct fl_gpu_pool_options o = pool_options(both[i]);
         o.limit = MIB(10) + 100;
@@ -29,12 +28,11 @@ static void an_odd_limit_gives_no_odd_address(void **state)
     }
 }
 
-static void bad_arguments_are_said_so(void **state)
+GPU_TEST(bad_arguments_are_said_so)
 {
     struct fl_gpu_pool *none;
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     o.gc_gb = NAN;
     assert_int_equal(fl_gpu_pool_create(gpu, &o, &none), -EINVAL);
     o = pool_options(FL_GPU_AUTO_GROWTH);
@@ -43,17 +41,12 @@ static void bad_arguments_are_said_so(void **state)
 }
 
 /* Streams that come and go leave nothing: neither records nor events. */
-static void streams_that_go_leave_nothing(void **state)
+GPU_FAKE_TEST(streams_that_go_leave_nothing)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
     size_t live = 0;
 
-    (void)state;
-    if (fake == NULL) {
-        skip();
-    }
     fake->schedule(FAKE_CUDA_LATE, 0);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     void *home = gpu_stream();
     for (unsigned i = 0; i < 200; i++) {
         void *guest = gpu_stream();
@@ -78,19 +71,17 @@ static void streams_that_go_leave_nothing(void **state)
     }
     assert_true(records <= 4);
     pool_end(p);
-    gpu_stream_end(home);
 }
 
 /* Each has a record of its own that is found, however many there are, and none when it has been
  * retired. */
-static void many_streams_are_told_apart(void **state)
+GPU_TEST(many_streams_are_told_apart)
 {
     enum { MANY = 100 };
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     void *stream[MANY];
     uint64_t at[MANY];
 
-    (void)state;
     for (unsigned i = 0; i < MANY; i++) {
         stream[i] = gpu_stream();
         assert_int_equal(fl_gpu_pool_stream_lasts(p, stream[i]), 0);
@@ -118,12 +109,11 @@ static void many_streams_are_told_apart(void **state)
 
 static void *a, *b;
 
-static void peaks_begin_anew(void **state)
+GPU_TEST(peaks_begin_anew)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     uint64_t x = pool_take(p, MIB(4), NULL), y = pool_take(p, MIB(2), NULL);
 
-    (void)state;
     assert_int_equal(fl_gpu_pool_reset_peaks(NULL), -EINVAL);
     pool_give(p, x, NULL);
     assert_int_equal(pool_stats(p).occupied_peak_bytes, MIB(6));
@@ -140,11 +130,10 @@ static void peaks_begin_anew(void **state)
 
 /* What another stream wants while one is captured is asked of the driver without an end to the
  * capture. */
-static void others_go_on_while_a_stream_is_captured(void **state)
+GPU_TEST(others_go_on_while_a_stream_is_captured)
 {
     fl_CUstreamCaptureMode mode = 0;
 
-    (void)state;
     a = gpu_stream();
     b = gpu_stream();
     struct fl_gpu_pool *p = pool_lasting(FL_GPU_AUTO_GROWTH, a);
@@ -163,22 +152,6 @@ static void others_go_on_while_a_stream_is_captured(void **state)
     pool_give(p, y, b);
     pool_give(p, z, b);
     pool_end(p);
-    gpu_stream_end(a);
-    gpu_stream_end(b);
 }
 
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(an_odd_limit_gives_no_odd_address),
-        TEST(bad_arguments_are_said_so),
-        TEST(streams_that_go_leave_nothing),
-        TEST(many_streams_are_told_apart),
-        TEST(peaks_begin_anew),
-        TEST(others_go_on_while_a_stream_is_captured),
-    };
-
-    gpu_main("test_gpu_pool_edges", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_pool_edges")

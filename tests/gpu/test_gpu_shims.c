@@ -4,9 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-static void the_strategy_is_chosen_before_the_first_pool(void **state)
+GPU_TEST_AMONG(the_strategy_is_chosen_before_the_first_pool)
 {
-    (void)state;
     assert_int_equal(fl_gpu_torch_use((enum fl_gpu_strategy)99), -EINVAL);
     assert_int_equal(fl_gpu_torch_use(FL_GPU_ROUND), 0);
     struct fl_gpu_pool *p = fl_gpu_torch_pool(0);
@@ -19,13 +18,12 @@ static void the_strategy_is_chosen_before_the_first_pool(void **state)
     fl_gpu_torch_init(1);
 }
 
-static void an_address_has_a_block_and_a_pool(void **state)
+GPU_TEST_AMONG(an_address_has_a_block_and_a_pool)
 {
     struct fl_gpu_pool *p = fl_gpu_torch_pool(0), *q = pool_of(FL_GPU_NAIVE_BEST_FIT);
     struct fl_gpu_block b = {.size = sizeof b};
     size_t size = 0;
 
-    (void)state;
     void *x = fl_gpu_torch_alloc(1000, 0, NULL);
     uint64_t y = pool_take(q, 5000, NULL), z = pool_take(q, 5000, NULL);
     assert_int_equal(fl_gpu_pool_find(p, (uintptr_t)x + 999, &b), 0);
@@ -57,13 +55,12 @@ static void an_address_has_a_block_and_a_pool(void **state)
     pool_end(q);
 }
 
-static void a_fraction_is_of_the_device(void **state)
+GPU_TEST_AMONG(a_fraction_is_of_the_device)
 {
     struct fl_gpu_device_stats s = {.size = sizeof s};
     struct fl_gpu_pool *q = pool_of(FL_GPU_UNPOOLED);
     uint64_t x;
 
-    (void)state;
     fl_gpu_torch_memory_fraction(0.25, 0);
     assert_int_equal(fl_gpu_device_stats(0, &s), 0);
     assert_int_equal(s.limit_bytes, gpu->total / 4);
@@ -78,11 +75,10 @@ static void a_fraction_is_of_the_device(void **state)
 }
 
 /* Without a stream in the call: what was freed is given out when the legacy stream is past it. */
-static void cupy_frees_for_all_streams(void **state)
+GPU_TEST_AMONG(cupy_frees_for_all_streams)
 {
     void *s = gpu_stream();
 
-    (void)state;
     void *p = fl_gpu_cupy_alloc(NULL, MIB(1), 0);
     assert_non_null(p);
     gpu_hold(NULL);
@@ -101,11 +97,10 @@ static void cupy_frees_for_all_streams(void **state)
     gpu_stream_end(s);
 }
 
-static void cupy_may_have_a_pool_of_ones_own(void **state)
+GPU_TEST_AMONG(cupy_may_have_a_pool_of_ones_own)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_ROUND);
 
-    (void)state;
     void *x = fl_gpu_cupy_alloc(p, 5000, 0);
     assert_int_equal(pool_stats(p).occupied_bytes, 8192);
     fl_gpu_cupy_free(p, x, 0);
@@ -119,15 +114,6 @@ static void cupy_may_have_a_pool_of_ones_own(void **state)
 
 int main(void)
 {
-#define each(f) cmocka_unit_test_teardown(f, gpu_nothing_reported)
-    const struct CMUnitTest tests[] = {
-        each(the_strategy_is_chosen_before_the_first_pool),
-        each(an_address_has_a_block_and_a_pool),
-        each(a_fraction_is_of_the_device),
-        each(cupy_frees_for_all_streams),
-        each(cupy_may_have_a_pool_of_ones_own),
-    };
-
     gpu_main("test_gpu_shims", NULL);
-    return cmocka_run_group_tests(tests, gpu_all_late, NULL);
+    return gpu_tests(gpu_all_late);
 }

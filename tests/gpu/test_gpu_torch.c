@@ -32,17 +32,15 @@ static void has_again(void *s)
     gpu_wait(s);
 }
 
-static void what_a_stream_frees_it_has_again(void **state)
+GPU_TEST_AMONG(what_a_stream_frees_it_has_again)
 {
-    (void)state;
     has_again(NULL);
     has_again(gpu_stream());
 }
 
-static void other_streams_do_not_have_it_before_it_is_done(void **state)
+GPU_TEST_AMONG(other_streams_do_not_have_it_before_it_is_done)
 {
     void *s = gpu_stream(), *t = gpu_stream();
-    (void)state;
     void *p = fl_gpu_torch_alloc(4 << 20, 0, s);
     gpu_hold(s);
     gpu_fill(s, (uintptr_t)p, 4 << 20, 1);
@@ -56,10 +54,9 @@ static void other_streams_do_not_have_it_before_it_is_done(void **state)
 }
 
 /* tensor.record_stream: the block's own stream does not have it either, until the other is done. */
-static void a_recorded_stream_is_waited_for(void **state)
+GPU_TEST_AMONG(a_recorded_stream_is_waited_for)
 {
     void *s = gpu_stream(), *t = gpu_stream();
-    (void)state;
     void *p = fl_gpu_torch_alloc(4 << 20, 0, s);
     gpu_fill(s, (uintptr_t)p, 4 << 20, 1);
     gpu_wait(s);
@@ -75,9 +72,8 @@ static void a_recorded_stream_is_waited_for(void **state)
     fl_gpu_torch_free(q, 4 << 20, 0, s);
 }
 
-static void each_device_has_a_pool_of_its_own(void **state)
+GPU_TEST_AMONG(each_device_has_a_pool_of_its_own)
 {
-    (void)state;
     void *a = fl_gpu_torch_alloc(1 << 20, 0, NULL), *b = fl_gpu_torch_alloc(1 << 20, 1, NULL);
     assert_non_null(a);
     if (fake != NULL) { /* it has two */
@@ -89,9 +85,8 @@ static void each_device_has_a_pool_of_its_own(void **state)
     fl_gpu_torch_free(b, 1 << 20, 1, NULL);
 }
 
-static void what_cannot_be_is_survived(void **state)
+GPU_TEST_AMONG(what_cannot_be_is_survived)
 {
-    (void)state;
     /* With a C++ library, a sanitizer's or not, these throw: test_gpu_torch_graph. */
     if (dlopen("libstdc++.so.6", RTLD_NOW | RTLD_NOLOAD) == NULL) {
         assert_null(fl_gpu_torch_alloc(-1, 0, NULL));
@@ -123,11 +118,10 @@ static void *alloc_and_free(void *result)
     return result;
 }
 
-static void threads_share_the_pool(void **state)
+GPU_TEST_AMONG(threads_share_the_pool)
 {
     pthread_t thread[4];
     void *result;
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(pthread_create(&thread[i], NULL, alloc_and_free, &fake), 0);
     }
@@ -139,12 +133,11 @@ static void threads_share_the_pool(void **state)
 
 /* A fork's child changes and waits for nothing of its parent's: another thread of that may have had
  * its locks. */
-static void a_forks_child_changes_nothing(void **state)
+GPU_TEST_AMONG(a_forks_child_changes_nothing)
 {
     struct fl_stats_gpu before, after;
     int status = 1;
 
-    (void)state;
     fl_gpu_torch_free(fl_gpu_torch_alloc(4096, 0, NULL), 4096, 0, NULL);
     assert_true(fl_gpu_account_read(0, false, &before));
     pid_t child = fork();
@@ -161,17 +154,6 @@ static void a_forks_child_changes_nothing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(threads_share_the_pool, gpu_nothing_reported),
-        cmocka_unit_test_teardown(what_a_stream_frees_it_has_again, gpu_nothing_reported),
-        cmocka_unit_test_teardown(other_streams_do_not_have_it_before_it_is_done,
-                                  gpu_nothing_reported),
-        cmocka_unit_test_teardown(a_recorded_stream_is_waited_for, gpu_nothing_reported),
-        cmocka_unit_test_teardown(each_device_has_a_pool_of_its_own, gpu_nothing_reported),
-        cmocka_unit_test_teardown(what_cannot_be_is_survived, gpu_nothing_reported),
-        cmocka_unit_test_teardown(a_forks_child_changes_nothing, gpu_nothing_reported),
-    };
-
     gpu_main("test_gpu_torch", NULL);
-    return cmocka_run_group_tests(tests, gpu_all_late, NULL);
+    return gpu_tests(gpu_all_late);
 }

@@ -27,12 +27,47 @@ static void give(void *p, void *stream)
     fl_gpu_torch_free(p, 0, 0, stream);
 }
 
+/* The pools stay for the process's life: one fake serves all of these. */
+static int each_end(void **state)
+{
+    gpu_wait_all();
+    fl_gpu_torch_empty_cache();
+    return gpu_nothing_reported(state);
+}
+
+#define TEST(name) GPU_TEST_WITHIN(name, NULL, each_end)
+
+static int chosen;
+
+static void choose_beside(void *unused)
+{
+    (void)unused;
+    chosen = fl_gpu_torch_use(FL_GPU_AUTO);
+}
+
+/* PyTorch's context is the primary one, whichever is current when it asks first. */
+TEST(the_context_is_the_primary_one)
+{
+    void *brief = fake->context_new(1);
+    fake->amid(NULL, choose_beside, NULL); /* no lock is held while the pool is made */
+    void *p = torch_alloc(MIB, 1, NULL, what, sizeof what);
+    fake->amid(NULL, NULL, NULL);
+    assert_int_equal(chosen, -EBUSY);
+    assert_non_null(p);
+    fl_gpu_torch_free(p, MIB, 1, NULL);
+    fake->context_end(brief);
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
+    p = torch_alloc(64 * MIB, 1, NULL, what, sizeof what);
+    assert_non_null(p);
+    fl_gpu_torch_free(p, MIB, 1, NULL);
+    assert_int_equal(fake->retained(1), 1);
+}
+
 /* What a graph allocates and drops is its own until it is released; and its own alone. */
-static void a_graphs_temporaries_are_its_own(void **state)
+TEST(a_graphs_temporaries_are_its_own)
 {
     void *s = gpu_stream(), *t = gpu_stream();
 
-    (void)state;
     give(take(4 * MIB, s), s); /* warm */
     size_t before = fake->used(0);
     torch_begin(0, 1, 7, s);
@@ -65,11 +100,10 @@ static void a_graphs_temporaries_are_its_own(void **state)
 }
 
 /* Graphs that share a pool run one after the other: the second has what the first dropped. */
-static void graphs_share_a_pool(void **state)
+TEST(graphs_share_a_pool)
 {
     void *s = gpu_stream(), *first = NULL;
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         torch_begin(0, 2, 2, NULL);
         fake->capture(s, true);
@@ -90,11 +124,10 @@ static void graphs_share_a_pool(void **state)
 }
 
 /* Without the hooks memory is lost to graphs, and nothing is overwritten. */
-static void without_hooks_nothing_is_overwritten(void **state)
+TEST(without_hooks_nothing_is_overwritten)
 {
     void *s = gpu_stream();
 
-    (void)state;
     give(take(4 * MIB, s), s);
     fake->capture(s, true);
     void *x = take(4 * MIB, s);
@@ -106,9 +139,8 @@ static void without_hooks_nothing_is_overwritten(void **state)
     gpu_stream_end(s);
 }
 
-static void out_of_memory_is_an_exception(void **state)
+TEST(out_of_memory_is_an_exception)
 {
-    (void)state;
     assert_null(torch_alloc((ssize_t)1 << 40, 0, NULL, what, sizeof what));
     assert_non_null(strstr(what, "CUDA out of memory. Tried to allocate 1099511627776 bytes"));
     assert_non_null(strstr(what, ". GPU 0: "));
@@ -126,11 +158,10 @@ static void out_of_memory_is_an_exception(void **state)
 }
 
 /* What the device's pool has idle makes room for a private one, while its stream is captured. */
-static void what_is_idle_makes_room_for_a_graph(void **state)
+TEST(what_is_idle_makes_room_for_a_graph)
 {
     void *s = gpu_stream();
 
-    (void)state;
     give(take(900 * MIB, NULL), NULL);
     torch_begin(0, 4, 4, NULL);
     fake->capture(s, true);
@@ -143,11 +174,10 @@ static void what_is_idle_makes_room_for_a_graph(void **state)
 }
 
 /* A private pool that was released makes room before that. */
-static void what_was_released_makes_room(void **state)
+TEST(what_was_released_makes_room)
 {
     void *s = gpu_stream();
 
-    (void)state;
     torch_begin(0, 3, 3, NULL);
     void *x = take(600 * MIB, s);
     torch_release(0, 3, 3); /* within its begin: later, then */
@@ -158,37 +188,9 @@ static void what_was_released_makes_room(void **state)
     gpu_stream_end(s);
 }
 
-static int chosen;
-
-static void choose_beside(void *unused)
-{
-    (void)unused;
-    chosen = fl_gpu_torch_use(FL_GPU_AUTO);
-}
-
-/* PyTorch's context is the primary one, whichever is current when it asks first. */
-static void the_context_is_the_primary_one(void **state)
-{
-    (void)state;
-    void *brief = fake->context_new(1);
-    fake->amid(NULL, choose_beside, NULL); /* no lock is held while the pool is made */
-    void *p = torch_alloc(MIB, 1, NULL, what, sizeof what);
-    fake->amid(NULL, NULL, NULL);
-    assert_int_equal(chosen, -EBUSY);
-    assert_non_null(p);
-    fl_gpu_torch_free(p, MIB, 1, NULL);
-    fake->context_end(brief);
-    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
-    p = torch_alloc(64 * MIB, 1, NULL, what, sizeof what);
-    assert_non_null(p);
-    fl_gpu_torch_free(p, MIB, 1, NULL);
-    assert_int_equal(fake->retained(1), 1);
-}
-
 /* An external stream goes before the tensors that were made on it. */
-static void a_tensor_outlives_its_stream(void **state)
+TEST(a_tensor_outlives_its_stream)
 {
-    (void)state;
     for (unsigned i = 0; i < 8; i++) {
         void *s = gpu_stream();
         void *p = take(MIB, s), *q = take(MIB, s);
@@ -227,11 +229,10 @@ static void *work_eagerly(void *stream)
 
 /* PyTorch's filter asks the driver, and throws when that refuses (906: the legacy stream beside a
  * capture). The exception is the request's; later ones are served. */
-static void a_filter_that_throws_harms_nothing_else(void **state)
+TEST(a_filter_that_throws_harms_nothing_else)
 {
     void *s = gpu_stream(), *t = gpu_stream();
 
-    (void)state;
     fl_gpu_torch_empty_cache();
     size_t before = fake->used(0);
     torch_begin(0, 6, 6, s);
@@ -270,12 +271,11 @@ static void serve_beside(void *arg)
 }
 
 /* Private pools are made, freed to and ended without a lock. */
-static void no_lock_is_held_over_the_driver(void **state)
+TEST(no_lock_is_held_over_the_driver)
 {
     void *s = gpu_stream();
     struct beside b = {.stream = gpu_stream()};
 
-    (void)state;
     fl_gpu_torch_empty_cache();
     size_t before = fake->used(0);       /* what other tests' graphs keep */
     give(take(MIB, b.stream), b.stream); /* the device's pool is there */
@@ -311,11 +311,10 @@ static void begin_beside(void *stream)
 }
 
 /* Of a pool that two threads make at once one is kept, and both have begun it. */
-static void two_begin_the_same(void **state)
+TEST(two_begin_the_same)
 {
     void *s = gpu_stream();
 
-    (void)state;
     fl_gpu_torch_empty_cache();
     size_t before = fake->used(0);
     int filters = torch_filters(); /* an exception has left one */
@@ -352,11 +351,10 @@ static void end_beside(void *unused)
 }
 
 /* A request that has been routed to a private pool has it, though another thread releases it. */
-static void a_private_pool_stays_for_a_request(void **state)
+TEST(a_private_pool_stays_for_a_request)
 {
     void *s = gpu_stream();
 
-    (void)state;
     fl_gpu_torch_empty_cache();
     size_t before = fake->used(0);
     torch_begin(0, 8, 4, s);
@@ -373,12 +371,11 @@ static void a_private_pool_stays_for_a_request(void **state)
 }
 
 /* Other threads' tensors come and go while graphs are captured and released. */
-static void threads_go_on_beside_captures(void **state)
+TEST(threads_go_on_beside_captures)
 {
     void *s = gpu_stream(), *stream[3];
     pthread_t t[3];
 
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         stream[i] = gpu_stream();
         assert_int_equal(pthread_create(&t[i], NULL, work_eagerly, stream[i]), 0);
@@ -400,40 +397,8 @@ static void threads_go_on_beside_captures(void **state)
     gpu_stream_end(s);
 }
 
-/* The pools stay for the process's life: one fake serves all of these. */
-static int begin(void **state)
-{
-    int rc = gpu_each(state);
-
-    fake->schedule(FAKE_CUDA_LATE, 0);
-    return rc;
-}
-
-static int each_end(void **state)
-{
-    (void)state;
-    gpu_wait_all();
-    fl_gpu_torch_empty_cache();
-    if (fake->report()[0] != '\0') {
-        print_error("the fake driver reports a %s\n", fake->report());
-        return -1;
-    }
-    return 0;
-}
-
 int main(void)
 {
-#define each(f) cmocka_unit_test_teardown(f, each_end)
-    const struct CMUnitTest tests[] = {
-        each(the_context_is_the_primary_one),       each(out_of_memory_is_an_exception),
-        each(a_graphs_temporaries_are_its_own),     each(graphs_share_a_pool),
-        each(what_was_released_makes_room),         each(a_tensor_outlives_its_stream),
-        each(what_is_idle_makes_room_for_a_graph),  each(threads_go_on_beside_captures),
-        each(without_hooks_nothing_is_overwritten), each(a_filter_that_throws_harms_nothing_else),
-        each(no_lock_is_held_over_the_driver),      each(two_begin_the_same),
-        each(a_private_pool_stays_for_a_request),
-    };
-
     gpu_main("test_gpu_torch_graph", NULL);
-    return cmocka_run_group_tests(tests, begin, NULL);
+    return gpu_tests(gpu_all_late);
 }

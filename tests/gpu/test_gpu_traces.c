@@ -202,9 +202,8 @@ static unsigned of_peer(const char *name)
     return part;
 }
 
-static void the_pool_holds_less_than_pytorch(void **state)
+GPU_TEST(the_pool_holds_less_than_pytorch)
 {
-    (void)state;
     assert_in_range(of_peer("transformer"), 1, 950);
     assert_int_equal(run.calls[3], run.calls[run.steps - 1]); /* no call after the third step */
     assert_in_range(of_peer("cnn"), 1, 950);
@@ -215,13 +214,12 @@ static void the_pool_holds_less_than_pytorch(void **state)
 
 /* Small blocks lie in slabs, others in chunks of their own; where neither grows any more, a small
  * one has a part of a chunk. */
-static void small_blocks_share_slabs(void **state)
+GPU_TEST(small_blocks_share_slabs)
 {
     enum { SMALL = 2000 };
     static uint64_t at[SMALL];
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
-    (void)state;
     o.chunk = 0;
     struct fl_gpu_pool *p = pool_with(&o);
     for (unsigned i = 0; i < SMALL; i++) {
@@ -250,13 +248,4 @@ static void small_blocks_share_slabs(void **state)
     pool_end(p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(small_blocks_share_slabs, gpu_each, gpu_end),
-        cmocka_unit_test_setup_teardown(the_pool_holds_less_than_pytorch, gpu_each, gpu_end),
-    };
-
-    gpu_main("gpu_traces", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GPU_MAIN("gpu_traces")

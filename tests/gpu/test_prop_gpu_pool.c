@@ -194,7 +194,7 @@ static void every_address_is_foretold(const struct kind *k, struct fl_gpu_pool *
     }
 }
 
-static void one_stream_goes_as_the_model_says(void **state)
+GPU_TEST(one_stream_goes_as_the_model_says)
 {
     static const struct kind kind[] = {
         {FL_GPU_NAIVE, true, false, 0},
@@ -204,11 +204,9 @@ static void one_stream_goes_as_the_model_says(void **state)
         {FL_GPU_AUTO_GROWTH, false, true, MIB(4)},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {
-        struct fl_gpu_pool_options o = pool_options(kind[i].strategy);
-        o.initial = o.regrow = o.chunk = kind[i].chunk;
-        struct fl_gpu_pool *p = pool_with(&o);
+        struct fl_gpu_pool *p =
+            POOL(kind[i].strategy, o.initial = o.regrow = o.chunk = kind[i].chunk);
         void *stream = gpu_stream();
         every_address_is_foretold(&kind[i], p, stream);
         pool_end(p);
@@ -378,12 +376,11 @@ static void several_streams(void)
     }
 }
 
-static void several_streams_never_meet(void **state)
+GPU_TEST(several_streams_never_meet)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_ROUND, FL_GPU_UNPOOLED,
                                                FL_GPU_NAIVE_BEST_FIT, FL_GPU_AUTO_GROWTH};
 
-    (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         for (unsigned variant = 0; variant < 3; variant++) {
             struct fl_gpu_pool_options o = pool_options(all[i]);
@@ -403,13 +400,7 @@ static void several_streams_never_meet(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, gpu_each, gpu_end)
-    const struct CMUnitTest tests[] = {
-        TEST(one_stream_goes_as_the_model_says),
-        TEST(several_streams_never_meet),
-    };
-
     random_state = seed_read();
     gpu_main("test_prop_gpu_pool", NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return gpu_tests(NULL);
 }

@@ -1,4 +1,4 @@
-/* Two streams that a test begins and ends. */
+/* Two streams that a test begins. */
 #ifndef FL_TESTS_GPU_TWO_STREAMS_H
 #define FL_TESTS_GPU_TWO_STREAMS_H
 
@@ -10,12 +10,6 @@ static void begin(void)
 {
     a = gpu_stream();
     b = gpu_stream();
-}
-
-static void finish(void)
-{
-    gpu_stream_end(a);
-    gpu_stream_end(b);
 }
 
 #endif

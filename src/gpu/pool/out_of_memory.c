@@ -3,6 +3,10 @@
 #include "gpu/pool/pool.h"
 
 #include <errno.h>
+#include <limits.h>
+
+enum { TRIES_MOST = 4 };
+static const uint64_t patience_ns = 1000000000;
 
 static int enter(struct fl_gpu_pool *p, struct fl_gpu_guard *g,
                  int (*how)(const struct fl_gpu *gpu, struct fl_gpu_guard *g))
@@ -35,7 +39,12 @@ void fl_pool_leave(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
 {
     fl_lock_acquire(&p->lock);
     p->driver_calls--;
+    atomic_fetch_add_explicit(&p->left, 1, memory_order_relaxed);
+    bool awaited = p->waiting != 0;
     fl_lock_release(&p->lock);
+    if (awaited) {
+        (void)fl_sys.wake(&p->left, INT_MAX);
+    }
     fl_gpu_leave(g);
 }
 
@@ -175,16 +184,59 @@ static int retry(struct fallback *c)
     return grow(c, true);
 }
 
-static int out_of_memory(struct fallback *c)
+static int try_all(struct fallback *c)
 {
     if (fl_pool_is_shut(c->p)) {
         return fl_gpu_fail(-ESHUTDOWN, "the driver or the pool's context has gone");
     }
-    c->any = true;
-    if (collect(c) || ask(c) || wait_for_others(c) || trim(c)) {
-        return 0;
+    return collect(c) || ask(c) || wait_for_others(c) || trim(c) ? 0 : retry(c);
+}
+
+/* What other threads may have given back, by frees or by leaving the driver. */
+struct given {
+    uint64_t frees;
+    uint32_t left;
+};
+
+static struct given given(const struct fl_gpu_pool *p)
+{
+    return (struct given){p->s.frees, atomic_load_explicit(&p->left, memory_order_relaxed)};
+}
+
+/* Has any been given back since `before`? If not, waits for the next thread that leaves the driver,
+ * which has in its hands what may be missing; not for ever, for it may wait for this one. Of
+ * threads that wait the last one does not. */
+static bool more_was_given(struct fl_gpu_pool *p, struct given before)
+{
+    fl_lock_acquire(&p->lock);
+    struct given now = given(p);
+    p->waiting++;
+    bool waits = now.frees == before.frees && p->driver_calls > p->waiting;
+    fl_lock_release(&p->lock);
+    if (waits) {
+        (void)fl_sys.wait(&p->left, before.left, patience_ns);
     }
-    return retry(c);
+    fl_lock_acquire(&p->lock);
+    p->waiting--;
+    now = given(p);
+    fl_lock_release(&p->lock);
+    return now.frees != before.frees || now.left != before.left;
+}
+
+static int out_of_memory(struct fallback *c)
+{
+    struct given before;
+    unsigned tries = 0;
+    int rc;
+
+    c->any = true;
+    do {
+        fl_lock_acquire(&c->p->lock);
+        before = given(c->p);
+        fl_lock_release(&c->p->lock);
+        rc = try_all(c);
+    } while (rc == -ENOMEM && ++tries < TRIES_MOST && more_was_given(c->p, before));
+    return rc;
 }
 
 /* For a captured stream no other is asked or waited for; more memory is none of the

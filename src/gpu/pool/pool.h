@@ -169,8 +169,10 @@ struct fl_gpu_pool {
     size_t garbage_bytes, gc_at;
     size_t coming;             /* bytes asked of the driver, not there yet */
     _Atomic uint64_t occupied; /* as s.occupied_bytes, without the lock. Relaxed */
-    unsigned driver_calls;
-    size_t max_direct; /* what is larger has a chunk of its own, and is never pooled */
+    unsigned driver_calls;     /* threads in the driver, */
+    unsigned waiting;          /* and those of them that wait for another to leave it */
+    _Atomic uint32_t left;     /* how often one has. Relaxed; changed under the lock; a futex */
+    size_t max_direct;         /* what is larger has a chunk of its own, and is never pooled */
     struct fl_gpu_pool_stats s;
     struct fl_gpu_track track;
 };

@@ -58,9 +58,7 @@ fl_CUresult fake_cuStreamIsCapturing(fl_CUstream stream, int *status)
     FAKE_ENTER(cuStreamIsCapturing, FAKE_CONTEXT);
     const struct fake_stream *s = fake_stream_anywhere(stream);
 
-    if (s == NULL) {
-        return fake_leave(FAKE_DEAD);
-    }
+    FAKE_REFUSE(s == NULL, FAKE_DEAD);
     if (is_implicit(s)) {
         return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT); /* and *status is anything */
     }

@@ -14,6 +14,12 @@ static void set(enum fake_cuda_setting which, uint64_t value)
     fake_unlock();                                                                                 \
     return value
 
+#define GET(type, name, call)                                                                      \
+    static type name(void)                                                                         \
+    {                                                                                              \
+        LOCKED(type, call);                                                                        \
+    }
+
 static unsigned step(void *stream, unsigned n)
 {
     LOCKED(unsigned, fake_step(stream, n));
@@ -37,30 +43,15 @@ static bool holds(uint64_t address, size_t len, unsigned char value_wanted)
 {
     LOCKED(bool, fake_holds(address, len, value_wanted));
 }
-static unsigned races(void)
-{
-    LOCKED(unsigned, fake_figures.races);
-}
-static unsigned violations(void)
-{
-    LOCKED(unsigned, fake_figures.violations);
-}
+GET(unsigned, races, fake_figures.races)
+GET(unsigned, violations, fake_figures.violations)
 static const char *report(void)
 {
     return fake_figures.report;
 }
-static uint64_t implicit_syncs(void)
-{
-    LOCKED(uint64_t, fake_figures.implicit_syncs);
-}
-static uint64_t pageable_copies(void)
-{
-    LOCKED(uint64_t, fake_figures.pageable_copies);
-}
-static uint64_t copies(void)
-{
-    LOCKED(uint64_t, fake_figures.copies);
-}
+GET(uint64_t, implicit_syncs, fake_figures.implicit_syncs)
+GET(uint64_t, pageable_copies, fake_figures.pageable_copies)
+GET(uint64_t, copies, fake_figures.copies)
 static size_t used(int device)
 {
     LOCKED(size_t, fake_used(device));
@@ -69,18 +60,9 @@ static unsigned retained(int device)
 {
     LOCKED(unsigned, fake_retained(device));
 }
-static size_t registered(void)
-{
-    LOCKED(size_t, fake_registered());
-}
-static unsigned live(void)
-{
-    LOCKED(unsigned, fake_stream_live() + fake_memory_live() + fake_host_live());
-}
-static bool failed(void)
-{
-    LOCKED(bool, fake_refused());
-}
+GET(size_t, registered, fake_registered())
+GET(unsigned, live, fake_stream_live() + fake_memory_live() + fake_host_live())
+GET(bool, failed, fake_refused())
 static void hide(const char *name)
 {
     fake_lock();
@@ -109,10 +91,7 @@ static void context_end(void *context)
     fake_context_end(context);
     fake_unlock();
 }
-static bool knows_frames(void)
-{
-    LOCKED(bool, fake_knows_frames());
-}
+GET(bool, knows_frames, fake_knows_frames())
 
 FAKE_EXPORT extern const struct fake_cuda fake_cuda;
 const struct fake_cuda fake_cuda = {

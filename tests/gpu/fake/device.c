@@ -47,15 +47,9 @@ fl_CUresult fake_init(void)
 fl_CUresult fake_cuInit(unsigned flags)
 {
     FAKE_ENTER(cuInit, FAKE_ALWAYS);
-    if (flags != 0) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_VALUE);
-    }
-    if (owner != 0 && owner != getpid()) {
-        return fake_leave(FL_CUDA_ERROR_NOT_INITIALIZED);
-    }
-    if (fake_setting[FAKE_CUDA_DEVICES] == 0) {
-        return fake_leave(FL_CUDA_ERROR_NO_DEVICE);
-    }
+    FAKE_REFUSE(flags != 0, FL_CUDA_ERROR_INVALID_VALUE);
+    FAKE_REFUSE(owner != 0 && owner != getpid(), FL_CUDA_ERROR_NOT_INITIALIZED);
+    FAKE_REFUSE(fake_setting[FAKE_CUDA_DEVICES] == 0, FL_CUDA_ERROR_NO_DEVICE);
     owner = getpid();
     return fake_leave(FL_CUDA_SUCCESS);
 }
@@ -113,9 +107,7 @@ static bool is_device(int device)
 fl_CUresult fake_cuDeviceGet(fl_CUdevice *device, int ordinal)
 {
     FAKE_ENTER(cuDeviceGet, 0);
-    if (!is_device(ordinal)) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_DEVICE);
-    }
+    FAKE_REFUSE(!is_device(ordinal), FL_CUDA_ERROR_INVALID_DEVICE);
     *device = ordinal;
     return fake_leave(FL_CUDA_SUCCESS);
 }
@@ -130,9 +122,7 @@ fl_CUresult fake_cuDeviceGetCount(int *count)
 fl_CUresult fake_cuDeviceGetAttribute(int *value, int attribute, fl_CUdevice device)
 {
     FAKE_ENTER(cuDeviceGetAttribute, 0);
-    if (!is_device(device)) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_DEVICE);
-    }
+    FAKE_REFUSE(!is_device(device), FL_CUDA_ERROR_INVALID_DEVICE);
     switch (attribute) {
     case FL_CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
         *value = (int)fake_setting[FAKE_CUDA_NODE];
@@ -160,15 +150,11 @@ static struct fake_context *context_add(int device, bool is_primary)
 fl_CUresult fake_cuDevicePrimaryCtxRetain(fl_CUcontext *context, fl_CUdevice device)
 {
     FAKE_ENTER(cuDevicePrimaryCtxRetain, 0);
-    if (!is_device(device)) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_DEVICE);
-    }
+    FAKE_REFUSE(!is_device(device), FL_CUDA_ERROR_INVALID_DEVICE);
     if (primary[device] == NULL) {
         primary[device] = context_add(device, true);
     }
-    if (primary[device] == NULL) {
-        return fake_leave(FL_CUDA_ERROR_OUT_OF_MEMORY);
-    }
+    FAKE_REFUSE(primary[device] == NULL, FL_CUDA_ERROR_OUT_OF_MEMORY);
     primary[device]->retains++;
     *context = (fl_CUcontext)(void *)primary[device];
     return fake_leave(FL_CUDA_SUCCESS);
@@ -217,12 +203,8 @@ fl_CUresult fake_cuCtxPushCurrent(fl_CUcontext context)
     struct fake_context *c = context_of(context);
 
     refresh();
-    if (c == NULL || stack.depth == STACK) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_CONTEXT);
-    }
-    if (!c->alive) {
-        return fake_leave(FL_CUDA_ERROR_CONTEXT_IS_DESTROYED);
-    }
+    FAKE_REFUSE(c == NULL || stack.depth == STACK, FL_CUDA_ERROR_INVALID_CONTEXT);
+    FAKE_REFUSE(!c->alive, FL_CUDA_ERROR_CONTEXT_IS_DESTROYED);
     stack.at[stack.depth++] = c;
     return fake_leave(FL_CUDA_SUCCESS);
 }

@@ -35,9 +35,7 @@ fl_CUresult fake_cuEventCreate(fl_CUevent *event, unsigned flags)
         e = events[next_event].alive ? NULL : &events[next_event];
         next_event = (next_event + 1) % EVENTS;
     }
-    if (e == NULL) {
-        return fake_leave(FL_CUDA_ERROR_OUT_OF_MEMORY);
-    }
+    FAKE_REFUSE(e == NULL, FL_CUDA_ERROR_OUT_OF_MEMORY);
     e->alive = true;
     e->captured = false;
     e->stream = NULL;
@@ -51,9 +49,7 @@ fl_CUresult fake_cuEventDestroy(fl_CUevent event)
     FAKE_ENTER(cuEventDestroy, FAKE_CONTEXT);
     struct fake_event *e = event_of(event);
 
-    if (e == NULL) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
-    }
+    FAKE_REFUSE(e == NULL, FL_CUDA_ERROR_INVALID_HANDLE);
     e->alive = false;
     return fake_leave(FL_CUDA_SUCCESS);
 }
@@ -65,16 +61,12 @@ fl_CUresult fake_cuEventRecord(fl_CUevent event, fl_CUstream stream)
     struct fake_stream *s = fake_stream_anywhere(stream);
     struct fake_op mark = {.kind = FAKE_OP_MARK};
 
-    if (e == NULL || s == NULL) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
-    }
+    FAKE_REFUSE(e == NULL || s == NULL, FL_CUDA_ERROR_INVALID_HANDLE);
     if (e->context != s->context) {
         fake_violation("cuEventRecord of an event of another context");
         return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
     }
-    if (fake_stream_is_implicit(s)) {
-        return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-    }
+    FAKE_REFUSE(fake_stream_is_implicit(s), FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     e->captured = s->capturing;
     if (!s->capturing) {
         fake_submit_order(s);
@@ -91,9 +83,7 @@ fl_CUresult fake_cuEventQuery(fl_CUevent event)
     FAKE_ENTER(cuEventQuery, FAKE_CONTEXT | FAKE_NO_CAPTURE);
     struct fake_event *e = event_of(event);
 
-    if (e == NULL) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
-    }
+    FAKE_REFUSE(e == NULL, FL_CUDA_ERROR_INVALID_HANDLE);
     if (e->captured) {
         fake_violation("cuEventQuery of a captured event");
         return fake_leave(FL_CUDA_ERROR_CAPTURED_EVENT);
@@ -112,9 +102,7 @@ fl_CUresult fake_cuEventSynchronize(fl_CUevent event)
     FAKE_ENTER(cuEventSynchronize, FAKE_CONTEXT | FAKE_NO_CAPTURE);
     struct fake_event *e = event_of(event);
 
-    if (e == NULL) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
-    }
+    FAKE_REFUSE(e == NULL, FL_CUDA_ERROR_INVALID_HANDLE);
     if (e->captured) {
         fake_violation("cuEventSynchronize of a captured event");
         return fake_leave(FL_CUDA_ERROR_CAPTURED_EVENT);
@@ -132,19 +120,13 @@ fl_CUresult fake_cuStreamWaitEvent(fl_CUstream stream, fl_CUevent event, unsigne
     struct fake_stream *s = fake_stream_anywhere(stream);
     struct fake_event *e = event_of(event);
 
-    if (e == NULL || s == NULL) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
-    }
+    FAKE_REFUSE(e == NULL || s == NULL, FL_CUDA_ERROR_INVALID_HANDLE);
     if (e->captured != s->capturing) {
         fake_violation("cuStreamWaitEvent from %s a capture", s->capturing ? "within" : "outside");
         return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
     }
-    if (fake_stream_is_implicit(s)) {
-        return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-    }
-    if (flags != 0) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_VALUE);
-    }
+    FAKE_REFUSE(fake_stream_is_implicit(s), FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    FAKE_REFUSE(flags != 0, FL_CUDA_ERROR_INVALID_VALUE);
     if (e->stream != NULL && !s->capturing) {
         fake_wait_for(s, e->stream, e->seq, &e->clock);
     }

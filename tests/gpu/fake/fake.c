@@ -273,9 +273,7 @@ fl_CUresult fake_enter(const char *name, unsigned needs)
     count(name);
     call_now = name;
     code = refusal(name, needs);
-    if (code != FL_CUDA_SUCCESS) {
-        return fake_leave(code);
-    }
+    FAKE_REFUSE(code != FL_CUDA_SUCCESS, code);
     fake_progress();
     return code;
 }

@@ -195,9 +195,7 @@ fl_CUresult fake_cuMemHostRegister(void *address, size_t len, unsigned flags)
     if (address == NULL || len == 0 || flags > FL_CU_MEMHOSTREGISTER_PORTABLE) {
         return fake_leave(FL_CUDA_ERROR_INVALID_VALUE);
     }
-    if (len > fake_setting[FAKE_CUDA_REGISTER_MAX]) {
-        return fake_leave(FL_CUDA_ERROR_OUT_OF_MEMORY);
-    }
+    FAKE_REFUSE(len > fake_setting[FAKE_CUDA_REGISTER_MAX], FL_CUDA_ERROR_OUT_OF_MEMORY);
     return fake_leave(add((uintptr_t)address, len, false));
 }
 
@@ -223,15 +221,11 @@ fl_CUresult fake_cuMemHostAlloc(void **address, size_t len, unsigned flags)
     void *p;
     fl_CUresult code;
 
-    if (len == 0 || flags > 7) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_VALUE);
-    }
+    FAKE_REFUSE(len == 0 || flags > 7, FL_CUDA_ERROR_INVALID_VALUE);
     p = len > fake_setting[FAKE_CUDA_REGISTER_MAX]
             ? MAP_FAILED
             : mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) {
-        return fake_leave(FL_CUDA_ERROR_OUT_OF_MEMORY);
-    }
+    FAKE_REFUSE(p == MAP_FAILED, FL_CUDA_ERROR_OUT_OF_MEMORY);
     code = add((uintptr_t)p, len, true);
     if (code != FL_CUDA_SUCCESS) {
         munmap(p, len);

@@ -58,6 +58,13 @@ fl_CUresult fake_leave(fl_CUresult code);
             return refusal;                                                                        \
         }                                                                                          \
     } while (0)
+/* Within a call: it says `code` if that is so. */
+#define FAKE_REFUSE(is_so, code)                                                                   \
+    do {                                                                                           \
+        if (is_so) {                                                                               \
+            return fake_leave(code);                                                               \
+        }                                                                                          \
+    } while (0)
 const char *fake_call_now(void); /* the name of the call that this thread is in */
 
 struct fake_figures {

@@ -161,15 +161,11 @@ fl_CUresult fake_cuMemAlloc(fl_CUdeviceptr *address, size_t len)
     FAKE_ENTER(cuMemAlloc, FAKE_CONTEXT | FAKE_NO_CAPTURE);
     struct fake_block *b;
 
-    if (len == 0) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_VALUE);
-    }
+    FAKE_REFUSE(len == 0, FL_CUDA_ERROR_INVALID_VALUE);
     /* As drivers do: what is large has whole pages of its own, what is small shares them. */
     size_t grain = len >= HUGE / 2 ? HUGE : GRAIN;
     b = fake_block_take(fake_context_now()->device, (len + grain - 1) / grain * grain, grain);
-    if (b == NULL) {
-        return fake_leave(FL_CUDA_ERROR_OUT_OF_MEMORY);
-    }
+    FAKE_REFUSE(b == NULL, FL_CUDA_ERROR_OUT_OF_MEMORY);
     *address = fake_block_address(b);
     return fake_leave(FL_CUDA_SUCCESS);
 }
@@ -179,9 +175,7 @@ fl_CUresult fake_cuMemFree(fl_CUdeviceptr address)
     FAKE_ENTER(cuMemFree, FAKE_CONTEXT | FAKE_NO_CAPTURE);
     struct fake_block *b = block_at(address);
 
-    if (address == 0) {
-        return fake_leave(FL_CUDA_SUCCESS);
-    }
+    FAKE_REFUSE(address == 0, FL_CUDA_SUCCESS);
     if (b == NULL || fake_block_address(b) != address) {
         fake_violation("cuMemFree of %#llx, which is no allocation", (unsigned long long)address);
         return fake_leave(FL_CUDA_ERROR_INVALID_VALUE);

@@ -119,9 +119,7 @@ fl_CUresult fake_cuStreamCreate(fl_CUstream *stream, unsigned flags)
         tried == HANDLES
             ? NULL
             : stream_add(fake_context_now(), (flags & FL_CU_STREAM_NON_BLOCKING) == 0, false);
-    if (s == NULL) {
-        return fake_leave(FL_CUDA_ERROR_OUT_OF_MEMORY);
-    }
+    FAKE_REFUSE(s == NULL, FL_CUDA_ERROR_OUT_OF_MEMORY);
     handles[i].now = s;
     *stream = (fl_CUstream)(void *)&handles[i];
     return fake_leave(FL_CUDA_SUCCESS);
@@ -132,9 +130,7 @@ fl_CUresult fake_cuStreamDestroy(fl_CUstream stream)
     FAKE_ENTER(cuStreamDestroy, FAKE_CONTEXT);
     struct fake_stream *s = (uintptr_t)stream <= 2 ? NULL : fake_stream_of(stream);
 
-    if (s == NULL) {
-        return fake_leave(FL_CUDA_ERROR_INVALID_HANDLE);
-    }
+    FAKE_REFUSE(s == NULL, FL_CUDA_ERROR_INVALID_HANDLE);
     s->alive = false; /* what is queued still runs */
     last_ended = (unsigned)((struct handle *)(void *)stream - handles);
     handles[last_ended].now = NULL;
@@ -340,16 +336,12 @@ fl_CUresult fake_cuStreamSynchronize(fl_CUstream stream)
     FAKE_ENTER(cuStreamSynchronize, FAKE_CONTEXT);
     struct fake_stream *s = fake_stream_of(stream);
 
-    if (s == NULL) {
-        return fake_leave(FAKE_DEAD);
-    }
+    FAKE_REFUSE(s == NULL, FAKE_DEAD);
     if (s->capturing) {
         fake_violation("cuStreamSynchronize breaks a capture");
         return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     }
-    if (fake_stream_is_implicit(s)) {
-        return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-    }
+    FAKE_REFUSE(fake_stream_is_implicit(s), FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     fake_host_joins(s);
     for (struct fake_stream *o = all; o != NULL; o = o->next) {
         if (s->legacy && synchronises(s, o)) {
@@ -364,16 +356,12 @@ fl_CUresult fake_cuStreamQuery(fl_CUstream stream)
     FAKE_ENTER(cuStreamQuery, FAKE_CONTEXT);
     struct fake_stream *s = fake_stream_of(stream);
 
-    if (s == NULL) {
-        return fake_leave(FAKE_DEAD);
-    }
+    FAKE_REFUSE(s == NULL, FAKE_DEAD);
     if (s->capturing || fake_stream_is_implicit(s)) {
         fake_violation("cuStreamQuery breaks a capture");
         return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     }
-    if (s->first != NULL) {
-        return fake_leave(FL_CUDA_ERROR_NOT_READY);
-    }
+    FAKE_REFUSE(s->first != NULL, FL_CUDA_ERROR_NOT_READY);
     fake_host_joins(s);
     return fake_leave(FL_CUDA_SUCCESS);
 }
@@ -383,12 +371,8 @@ fl_CUresult fake_cuStreamGetId(fl_CUstream stream, unsigned long long *id)
     FAKE_ENTER(cuStreamGetId, FAKE_CONTEXT);
     const struct fake_stream *s = fake_stream_anywhere(stream);
 
-    if (s == NULL) {
-        return fake_leave(FAKE_DEAD);
-    }
-    if (fake_stream_is_implicit(s)) {
-        return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-    }
+    FAKE_REFUSE(s == NULL, FAKE_DEAD);
+    FAKE_REFUSE(fake_stream_is_implicit(s), FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     if (s->capturing) { /* cuda.h is silent; so on 580.159.04 */
         fake_violation("cuStreamGetId breaks a capture");
         return fake_leave(FL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -402,9 +386,7 @@ fl_CUresult fake_cuStreamGetCtx(fl_CUstream stream, fl_CUcontext *context)
     FAKE_ENTER(cuStreamGetCtx, FAKE_CONTEXT);
     struct fake_stream *s = fake_stream_anywhere(stream);
 
-    if (s == NULL) {
-        return fake_leave(FAKE_DEAD);
-    }
+    FAKE_REFUSE(s == NULL, FAKE_DEAD);
     *context = (fl_CUcontext)(void *)s->context;
     return fake_leave(FL_CUDA_SUCCESS);
 }
