@@ -27,8 +27,8 @@ static pthread_key_t
 static bool have_key;
 
 /* A call waits so long for another thread's start, which may want a lock that the caller has. Most
- * take a millisecond; of an emulated processor that others use, too, some took over 100. And so long
- * for another thread's fork, whose handlers want what they want. */
+ * take a millisecond; of an emulated processor that others use, too, some took over 100. And so
+ * long for another thread's fork, whose handlers want what they want. */
 static const uint64_t start_patience_ns = 2000000000, fork_patience_ns = 100000000;
 
 /* The value of `thread_key` in a thread that has no cache. */

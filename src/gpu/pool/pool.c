@@ -105,8 +105,8 @@ static uint64_t stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
 }
 
 /* After that events for it, in transit: on `s`, if it is there (`live`: and not captured) and does
- * not last, and on the other streams. 0; -EINPROGRESS: one is captured; else a refusal. Lock: held, given up for the
- * driver. */
+ * not last, and on the other streams. 0; -EINPROGRESS: one is captured; else a refusal. Lock: held,
+ * given up for the driver. */
 static int cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
                        const struct fl_pool_use *uses, bool live)
 {

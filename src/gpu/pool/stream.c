@@ -233,8 +233,8 @@ bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *
            (code == FL_CUDA_SUCCESS && status != FL_CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-/* What the driver knows of a stream that is there. While it is captured its number may not be asked:
- * that is error 900, and the end of the capture (seen on 580.159). Lock: not held. */
+/* What the driver knows of a stream that is there. While it is captured its number may not be
+ * asked: that is error 900, and the end of the capture (seen on 580.159). Lock: not held. */
 static int look_at(struct fl_gpu_pool *p, struct fl_pool_stream *seen, bool *captures)
 {
     unsigned long long id = 0;

@@ -82,8 +82,8 @@ void fl_replay_resume(struct fl_step_context *c)
     c->serve.end = c->serve.layout->entry + c->serve.layout->n;
 }
 
-/* Did more than some pages come from elsewhere, though the layout's even and odd steps have had what
- * they want? */
+/* Did more than some pages come from elsewhere, though the layout's even and odd steps have had
+ * what they want? */
 static bool moves_much(const struct fl_serve *s)
 {
     size_t moved = s->arena != NULL ? s->arena->moved - s->step.moved : 0;
