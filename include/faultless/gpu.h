@@ -139,7 +139,7 @@ FL_API int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address,
 /* The stream lasts: it is destroyed, and its handle used again, only after
  * fl_gpu_pool_stream_retire or the pool's end, and nothing is freed on it while it is captured.
  * What it frees and has again then costs no driver call. Of the threads' own stream this is not to
- * be said; it says nothing. */
+ * be said; it says nothing. -EINPROGRESS: it is captured now. */
 FL_API int fl_gpu_pool_stream_lasts(struct fl_gpu_pool *pool, void *stream);
 /* Before a stream is destroyed that lasts, or that is recorded on a block which is not free yet. */
 FL_API int fl_gpu_pool_stream_retire(struct fl_gpu_pool *pool, void *stream);

@@ -317,4 +317,41 @@ GPU_TEST(a_captured_stream_is_not_its_handles_last)
     pool_end(p);
 }
 
+/* S9: what was never used, or is known to be safe, is for a captured stream too. */
+GPU_TEST(a_captured_stream_has_what_no_stream_has)
+{
+    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
+
+    o.chunk = o.limit = MIB(32);
+    struct fl_gpu_pool *p = pool_with(&o);
+    begin();
+    uint64_t x = pool_take(p, MIB(1), a), y = 0;
+    fake->capture(a, true);
+    assert_int_equal(fl_gpu_pool_alloc(p, MIB(1), a, &y), 0);
+    assert_int_equal(pool_held(p), MIB(32));
+    fake->capture(a, false);
+    pool_give(p, x, a);
+    pool_give(p, y, a);
+    pool_end(p);
+}
+
+/* S6: amid a capture a stream is not said to last; then it is retired and destroyed as any. */
+GPU_TEST(a_captured_stream_cannot_be_said_to_last)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+
+    begin();
+    void *brief = gpu_stream();
+    uint64_t x = pool_take(p, MIB(1), a);
+    assert_int_equal(fl_gpu_pool_record_stream(p, x, brief), 0);
+    fake->capture(brief, true);
+    assert_int_equal(fl_gpu_pool_stream_lasts(p, brief), -EINPROGRESS);
+    fake->capture(brief, false);
+    assert_int_equal(fl_gpu_pool_stream_retire(p, brief), 0);
+    gpu_stream_end(brief);
+    pool_give(p, x, a);
+    assert_int_equal(fake->violations(), 0);
+    pool_end(p);
+}
+
 GPU_MAIN("test_gpu_pool_capture")

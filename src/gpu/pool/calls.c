@@ -103,6 +103,7 @@ int fl_gpu_pool_stream_lasts(struct fl_gpu_pool *pool, void *stream)
 
     rc = rc == 0 ? fl_stream_check(stream) : rc;
     rc = rc == 0 ? fl_stream_see(pool, fl_stream_named(pool, stream), &captures, &s) : rc;
+    rc = rc == 0 && captures ? fl_gpu_fail(-EINPROGRESS, "the stream is being captured") : rc;
     if (rc == 0 && (uintptr_t)stream != FL_STREAM_PER_THREAD) { /* that is each thread's own */
         fl_lock_acquire(&pool->lock);
         s->lasts = true;

@@ -120,7 +120,7 @@ static bool ask(struct fallback *c)
 static void seen(struct fallback *c)
 {
     if (!c->s->lasts && c->s->covered < c->s->stamped) {
-        (void)fl_stream_cover(c->p, c->s, false);
+        (void)fl_stream_cover(c->p, c->s, true);
     }
 }
 
@@ -213,8 +213,10 @@ static bool more_was_given(struct fl_gpu_pool *p, struct given before)
     p->waiting++;
     bool waits = now.frees == before.frees && p->driver_calls > p->waiting;
     fl_lock_release(&p->lock);
-    if (waits) {
-        (void)fl_sys.wait(&p->left, before.left, patience_ns);
+    uint64_t until_ns = fl_sys.now_ns() + patience_ns, now_ns;
+    while (waits && (now_ns = fl_sys.now_ns()) < until_ns && /* a handler may end it before */
+           atomic_load_explicit(&p->left, memory_order_relaxed) == before.left) {
+        (void)fl_sys.wait(&p->left, before.left, until_ns - now_ns);
     }
     fl_lock_acquire(&p->lock);
     p->waiting--;
@@ -243,6 +245,15 @@ static int out_of_memory(struct fallback *c)
  * graph's. */
 static int captured(struct fallback *c)
 {
+    fl_lock_acquire(&c->p->lock);
+    for (struct fl_pool_stream *t = c->p->streams; t != NULL; t = t->next) {
+        fl_stream_release(c->p, t);
+    }
+    bool done = c->len <= c->p->max_direct && take(c);
+    fl_lock_release(&c->p->lock);
+    if (done) {
+        return 0;
+    }
     int rc = grow(c, false);
 
     if (rc == -ENOMEM) {

@@ -70,6 +70,7 @@ static size_t empty_run(struct fl_arena *a, size_t at, size_t n, give_back *to)
 
     if (rc == 0) {
         note_gone(a, at, n);
+        atomic_fetch_add_explicit(&a->owed, to == fl_inner_empty ? n : 0, memory_order_relaxed);
     }
     if (rc != -EEXIST) {
         fl_bitmap_give(&a->claimed, granules_of(at), granules_of(n));
@@ -155,8 +156,6 @@ static size_t give_up(struct fl_arena *a, bool if_empty, give_back *to)
         bool at_once = fl_bitmap_is_clear(&a->claimed) && a->use.held == 0 &&
                        (to == fl_inner_empty || fl_bitmap_is_clear(&a->absent));
         given = at_once ? 0 : take_out(a, SIZE_MAX, to);
-        atomic_fetch_add_explicit(&a->owed, to == fl_inner_empty ? given / fl_page.huge : 0,
-                                  memory_order_relaxed);
         /* All of it is claimed, for good. */
         if (a->use.held == 0 && fl_bitmap_is_clear(&a->claimed) &&
             fl_bitmap_take(&a->claimed, 0, a->claimed.granules)) {
@@ -273,6 +272,7 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
         a->budget = SIZE_MAX;
         a->hand = 0;
         a->use.opening = ++openings;
+        a->use.idle = 0;
         atomic_store_explicit(&a->draining, false, memory_order_relaxed);
         a->cold = true;
         atomic_store_explicit(&a->height, len, memory_order_release);

@@ -51,6 +51,7 @@ bool fl_serve_open_arena(struct fl_step_context *c)
     s->cursor.block = s->arena->inner.block;
     s->cursor.claimed = s->arena->claimed.word;
     s->cursor.absent = s->arena->absent.word;
+    atomic_store_explicit(&s->arena->use.used, true, memory_order_relaxed);
     return true;
 }
 
@@ -72,7 +73,6 @@ bool fl_replay_begin(struct fl_step_context *c)
     s->cursor.parity ^= 1;
     s->cursor.next = s->counted = s->layout->entry;
     s->end = s->layout->entry + s->layout->n;
-    atomic_store_explicit(&s->arena->use.used, true, memory_order_relaxed);
     return true;
 }
 
@@ -112,7 +112,7 @@ enum fl_end fl_replay_end(struct fl_step_context *c)
     s->bad = (uint8_t)(s->bad << 1 | bad);
     s->served++;
     fl_stats_bump(&c->stats.steps);
-    s->layout->settled += s->layout->settled < 2;
+    s->layout->settled += !mismatched && s->layout->settled < 2;
     s->layout->served_at = atomic_load_explicit(&c->stats.steps, memory_order_relaxed);
     if (s->mismatched_steps >= MISMATCHED_MOST) { /* from the first on: it is right for none */
         return s->served > s->mismatched_steps ? FL_END_MISMATCHED : FL_END_BAD;
@@ -139,6 +139,9 @@ void fl_replay_off(struct fl_step_context *c)
     fl_replay_count(c);
     if (c->serve.arena != NULL) {
         (void)fl_arena_trim(c->serve.arena);
+    }
+    if (c->serve.layout != NULL) {
+        c->serve.layout->settled = 0; /* its pages go elsewhere */
     }
     c->serve.layout = NULL;
     fl_replay_go_nowhere(c);
