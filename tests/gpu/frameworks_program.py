@@ -6,16 +6,7 @@ import os
 import sys
 import warnings
 
-
-@contextlib.contextmanager
-def raises(kind, words):
-    """What is within raises that, and says so."""
-    try:
-        yield
-    except kind as e:
-        assert words in str(e), e
-    else:
-        raise AssertionError(f"no {kind.__name__}")
+from raising import raises
 
 
 def use_torch(expected):

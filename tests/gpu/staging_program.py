@@ -8,7 +8,6 @@
 
 Asserts; ends with 0."""
 import collections
-import contextlib
 import copy
 import ctypes
 import gc
@@ -27,20 +26,10 @@ from torch.utils.data import DataLoader
 import faultless.gpu
 import faultless.torch
 from faultless import staging
+from raising import raises
 
 Pair = collections.namedtuple("Pair", "left right")
 driver = ctypes.CDLL(os.environ["FAULTLESS_GPU_DRIVER"])
-
-
-@contextlib.contextmanager
-def raises(kind, words):
-    """What is within raises that, and says so."""
-    try:
-        yield
-    except kind as e:
-        assert words in str(e), e
-    else:
-        raise AssertionError(f"no {kind.__name__}")
 
 
 def fake_table():

@@ -277,6 +277,16 @@ GPU_TEST(a_refusal_does_not_hide_a_capture)
     pool_end(p);
 }
 
+/* A stream ends, and after it the block that it is recorded on: its handle is not asked. */
+static void retire_then_free(struct fl_gpu_pool *p, void *brief, uint64_t x)
+{
+    assert_int_equal(fl_gpu_pool_stream_retire(p, brief), 0);
+    gpu_stream_end(brief);
+    pool_give(p, x, a);
+    assert_int_equal(fake->violations(), 0);
+    pool_end(p);
+}
+
 /* S5, S6: recorded while it is captured, then retired and destroyed: its handle is not asked. */
 GPU_TEST(a_retired_streams_captures_are_retired)
 {
@@ -288,11 +298,7 @@ GPU_TEST(a_retired_streams_captures_are_retired)
     fake->capture(brief, true);
     assert_int_equal(fl_gpu_pool_record_stream(p, x, brief), 0);
     fake->capture(brief, false);
-    assert_int_equal(fl_gpu_pool_stream_retire(p, brief), 0);
-    gpu_stream_end(brief);
-    pool_give(p, x, a);
-    assert_int_equal(fake->violations(), 0);
-    pool_end(p);
+    retire_then_free(p, brief, x);
 }
 
 /* S1: what a captured stream has when its handle was another's is not what that one freed. */
@@ -347,11 +353,7 @@ GPU_TEST(a_captured_stream_cannot_be_said_to_last)
     fake->capture(brief, true);
     assert_int_equal(fl_gpu_pool_stream_lasts(p, brief), -EINPROGRESS);
     fake->capture(brief, false);
-    assert_int_equal(fl_gpu_pool_stream_retire(p, brief), 0);
-    gpu_stream_end(brief);
-    pool_give(p, x, a);
-    assert_int_equal(fake->violations(), 0);
-    pool_end(p);
+    retire_then_free(p, brief, x);
 }
 
 GPU_MAIN("test_gpu_pool_capture")
