@@ -4,7 +4,8 @@
  * State: `used`, a bit for each that is lent. Threads: any; no lock. Signals: safe; a handler that
  * interrupts a request gets another one. Invariant: `mine` has the bits of all that the calling
  * thread has, so that in a child of fork, where those of other threads come back, what an
- * interrupted request goes on with stays lent. */
+ * interrupted request goes on with stays lent; and of the one that it is about to take or has just
+ * returned, which a handler therefore leaves alone, so that each bit is one request's. */
 #include "region/fill_plan.h"
 
 enum { SHARED = 64 };
@@ -17,8 +18,9 @@ struct fl_fill_plan *fl_fill_borrow(void)
 {
     uint64_t seen = atomic_load_explicit(&used, memory_order_relaxed);
 
-    while (seen != UINT64_MAX) {
-        uint64_t bit = ~seen & (seen + 1);
+    while ((seen | mine) != UINT64_MAX) {
+        uint64_t not_here = seen | mine, bit = ~not_here & (not_here + 1);
+        fl_assert((mine & bit) == 0);
         mine |= bit; /* first: a handler may fork in between */
         atomic_signal_fence(memory_order_seq_cst);
         if (atomic_compare_exchange_weak_explicit(&used, &seen, seen | bit, memory_order_acquire,
