@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@ struct gpu_calls gpu_calls;
 struct fl_gpu *gpu;
 struct fl_options gpu_options;
 
-/* On a device: those that gpu_end ends. The fake forgets its own. */
+/* On a device: those that gpu_end ends, made by any thread. The fake forgets its own. */
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static void *made[STREAMS_MOST];
 static size_t nmade;
 
@@ -210,19 +212,23 @@ void *gpu_stream(void)
 
     ok(fl_cuda.cuStreamCreate(&s, FL_CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     if (fake == NULL) {
+        pthread_mutex_lock(&making);
         assert_true(nmade < STREAMS_MOST);
         made[nmade++] = s;
+        pthread_mutex_unlock(&making);
     }
     return s;
 }
 
 void gpu_stream_end(void *s)
 {
+    pthread_mutex_lock(&making);
     for (size_t i = 0; i < nmade; i++) {
         if (made[i] == s) {
             made[i] = made[--nmade];
         }
     }
+    pthread_mutex_unlock(&making);
     ok(fl_cuda.cuStreamDestroy(s), "cuStreamDestroy");
 }
 
