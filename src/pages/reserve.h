@@ -1,7 +1,7 @@
 /* The huge-page reserve: huge pages that are populated, zero, and under no block. Requests take
  * them by a move. Included by pages.h.
  *
- * How full it is to be is the owner's to say (region/refill.c). It is a span of its own, in
+ * How full it is to be is the owner's to say (region/supply/refill.c). It is a span of its own, in
  * chunks of one length. A chunk is being filled or emptied by one thread (`isolated`), or it is
  * taken from; bytes below `ready` are there. Children of fork have none of it, and core dumps
  * neither. Lock: owner's, for each function that doesn't say otherwise.

@@ -1,9 +1,9 @@
 /* The invariants of region.h, walked over the whole window. For tests: cost grows with the number
  * of extents. */
 #include "region/check.h"
-#include "region/counts.h"
-#include "region/fit.h"
-#include "region/lock.h"
+#include "region/state/counts.h"
+#include "region/free/fit.h"
+#include "region/state/lock.h"
 
 static struct fl_extent *at(struct fl_region *r, uintptr_t addr)
 {

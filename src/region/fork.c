@@ -6,13 +6,13 @@
  * fl_fork_undo. The child finds nothing mapped there. Where the window is reserved they are
  * inherited like the rest: a hole in the child would be free for any mapping.
  * What is live is inherited; see repair.c for what that does to the parent. */
-#include "region/isolated.h"
-#include "region/budget.h"
-#include "region/counts.h"
-#include "region/fill_plan.h"
-#include "region/fit.h"
+#include "region/free/isolated.h"
+#include "region/state/budget.h"
+#include "region/state/counts.h"
+#include "region/supply/fill_plan.h"
+#include "region/free/fit.h"
 #include "region/fork.h"
-#include "region/lock.h"
+#include "region/state/lock.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* The region's lock with its signal guard, giving back, and statistics. */
 #include "region/check.h"
-#include "region/counts.h"
-#include "region/fit.h"
+#include "region/state/counts.h"
+#include "region/free/fit.h"
 #include "region/fork.h"
-#include "region/user_remapped.h"
-#include "region/lock.h"
-#include "region/pressure.h"
-#include "region/purge.h"
-#include "region/take.h"
+#include "region/special/user_remapped.h"
+#include "region/state/lock.h"
+#include "region/back/pressure.h"
+#include "region/back/purge.h"
+#include "region/serve/take.h"
 
 #include <errno.h>
 #include <string.h>

@@ -8,8 +8,8 @@
  * Memory of others (FOREIGN) is not ours to count; EMPTY is addresses alone.
  *
  * State: none. */
-#include "region/counts.h"
-#include "region/lock.h"
+#include "region/state/counts.h"
+#include "region/state/lock.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* The region's start. */
-#include "region/fit.h"
-#include "region/pressure.h"
+#include "region/free/fit.h"
+#include "region/back/pressure.h"
 
 #include <errno.h>
 

@@ -8,7 +8,7 @@
  * already, the kernel serves: that huge page is disarmed. Where even that is refused (it makes
  * maps, of which a process may have so many) the descriptor is closed: no thread may wait for ever.
  * When this thread ends, or the process, the kernel closes the descriptor, and disarms all. State:
- * `touch`, this thread's alone; r->touch as region/touch.c has it. */
+ * `touch`, this thread's alone; r->touch as region/supply/touch.c has it. */
 #include "uffd/internal.h"
 
 #include <poll.h>

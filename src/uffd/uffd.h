@@ -78,7 +78,7 @@ void fl_worker_init(struct fl_worker *w, struct fl_region *r, uint64_t decay_ms)
  * call at the latest. Context: boot only. */
 void fl_worker_add(struct fl_worker *w, uint64_t (*run)(struct fl_region *r), uint64_t delay_ns);
 
-/* A job: arms and disarms what requests and frees ask for, see region/touch.c. */
+/* A job: arms and disarms what requests and frees ask for, see region/supply/touch.c. */
 uint64_t fl_touch_requests(struct fl_region *r);
 
 /* Has every job run, each after its delay; starts the thread where that is allowed. Cheap. When no

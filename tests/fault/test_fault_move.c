@@ -1,7 +1,7 @@
 /* Moving, stocking, clearing, forking and repairing, each call to the kernel refused in turn. None
  * of it may fail for that: what does not move is populated, what is not stocked is missing, what
  * children get they get whole. */
-#include "region/lock.h"
+#include "region/state/lock.h"
 #include "fault/sweep.h"
 
 #include <errno.h>

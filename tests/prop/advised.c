@@ -1,6 +1,6 @@
 #include "prop/advised.h"
 
-#include "region/lock.h"
+#include "region/state/lock.h"
 #include "region/region.h"
 #include "unit/fake_sys.h"
 

@@ -1,7 +1,7 @@
 #include "prop/ops.h"
 
 #include "prop/advised.h"
-#include "region/lock.h"
+#include "region/state/lock.h"
 #include "region/region.h"
 #include "unit/fake_sys.h"
 

@@ -4,7 +4,7 @@
  * own; pages move by the real one, where it can. */
 #include "prop/quiet_fake.h"
 #include "prop/seed.h"
-#include "region/lock.h"
+#include "region/state/lock.h"
 #include "region/region.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_sys.h"

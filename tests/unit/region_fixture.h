@@ -2,9 +2,9 @@
 #ifndef FL_TESTS_UNIT_REGION_FIXTURE_H
 #define FL_TESTS_UNIT_REGION_FIXTURE_H
 
-#include "region/counts.h"
-#include "region/lock.h"
-#include "region/pressure.h"
+#include "region/state/counts.h"
+#include "region/state/lock.h"
+#include "region/back/pressure.h"
 #include "region/region.h"
 #include "unit/fake_sys.h"
 

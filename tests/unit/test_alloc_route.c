@@ -1,7 +1,7 @@
 /* The malloc-shaped functions: which allocator serves, what errno says, what a wrong free gets. The
  * next allocator is a counting one on top of libc's. */
-#include "region/lock.h"
-#include "region/counts.h"
+#include "region/state/lock.h"
+#include "region/state/counts.h"
 #include "alloc/alloc.h"
 #include "unit/cmocka_all.h"
 #include "unit/zones_fixture.h"

@@ -1,6 +1,6 @@
 /* The memory that planned blocks lie in: taken, filled, divided, and given back when no block lies
  * in it. */
-#include "region/lock.h"
+#include "region/state/lock.h"
 #include "unit/plan_fixture.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* What happens beside steps: threads end, memory is short, children are forked, handlers run. */
-#include "region/lock.h"
+#include "region/state/lock.h"
 #include "unit/plan_fixture.h"
 
 #include <pthread.h>

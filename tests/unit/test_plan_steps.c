@@ -1,6 +1,6 @@
 /* Steps that the program declares: learned, packed at once, served where they were; and what
  * becomes of a plan that is wrong. */
-#include "region/lock.h"
+#include "region/state/lock.h"
 #include "unit/plan_fixture.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* Free memory that goes back with its addresses: nothing is mapped in holes between blocks until
  * they are taken again. */
-#include "region/lock.h"
-#include "region/counts.h"
-#include "region/purge.h"
+#include "region/state/lock.h"
+#include "region/state/counts.h"
+#include "region/back/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/pieces_fixture.h"
 

@@ -2,7 +2,7 @@
  * processor's trap flag calls it. */
 #include "unit/cmocka_all.h"
 
-#include "region/fill_plan.h"
+#include "region/supply/fill_plan.h"
 
 #include <signal.h>
 

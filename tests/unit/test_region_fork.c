@@ -1,6 +1,6 @@
 /* What children of fork get: all that is live, nothing that is free; and what it leaves the parent.
  * The children are real. */
-#include "region/purge.h"
+#include "region/back/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/fake_map.h"
 #include "unit/region_fixture.h"

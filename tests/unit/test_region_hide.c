@@ -1,5 +1,5 @@
 /* Free memory that rests is hidden from core dumps, and is in them again when it is used. */
-#include "region/purge.h"
+#include "region/back/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

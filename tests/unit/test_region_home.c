@@ -1,5 +1,5 @@
 /* Thread caches where there are several nodes: what they keep, and when they serve. */
-#include "region/lock.h"
+#include "region/state/lock.h"
 #include "unit/zones_fixture.h"
 
 #include "unit/cmocka_all.h"

@@ -1,7 +1,7 @@
 /* Looks at the memory delay no thread: the region is unlocked meanwhile, and what was granted then
  * counts. */
-#include "region/fill_plan.h"
-#include "region/supply.h"
+#include "region/supply/fill_plan.h"
+#include "region/supply/supply.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

@@ -1,6 +1,6 @@
 /* What is free below a huge page goes back by base pages, and comes back. */
 #include "unit/cmocka_all.h"
-#include "region/counts.h"
+#include "region/state/counts.h"
 #include "unit/pieces_fixture.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* What a device has: prepared in the order that matters, then left alone by everything that takes,
  * moves, clears or copies. */
-#include "region/purge.h"
+#include "region/back/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

@@ -1,7 +1,7 @@
 /* How much free memory is held: what is handed to the kernel, what is purged at once, when the
  * memory is looked at. */
 #include "unit/cmocka_all.h"
-#include "region/purge.h"
+#include "region/back/purge.h"
 #include "unit/region_fixture.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* What goes back to the kernel, when, and what happens meanwhile. */
-#include "region/purge.h"
+#include "region/back/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

@@ -1,5 +1,5 @@
 /* What is refused, or handed out for the kernel to fill on touch, and why. */
-#include "region/budget.h"
+#include "region/state/budget.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

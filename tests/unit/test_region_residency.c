@@ -1,6 +1,6 @@
 /* What is told of memory: which of it is live, free, stock and tables, and how much of each the
  * kernel has in memory. What is true is asked of the real kernel by mincore(2), page for page. */
-#include "region/isolated.h"
+#include "region/free/isolated.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

@@ -1,5 +1,5 @@
 /* What many threads freed goes back to the kernel once no request comes; what few did is kept. */
-#include "region/purge.h"
+#include "region/back/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

@@ -1,7 +1,7 @@
 /* Free memory that is cleared while no request comes: when, how much of it, and that calloc then
  * has nothing to do. The linker wraps fl_zero_streaming (CMakeLists.txt): so the tests count what
  * is cleared, and do something meanwhile. */
-#include "region/purge.h"
+#include "region/back/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

@@ -1,5 +1,5 @@
 /* Shards: blocks of two never merge, figures add up, and all of it goes back. */
-#include "region/purge.h"
+#include "region/back/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/shards_fixture.h"
 

@@ -1,7 +1,7 @@
 /* Huge pages that were split: their holes come back, and they are made whole, or go as a whole. */
-#include "region/lock.h"
-#include "region/counts.h"
-#include "region/purge.h"
+#include "region/state/lock.h"
+#include "region/state/counts.h"
+#include "region/back/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/pieces_fixture.h"
 

@@ -1,7 +1,7 @@
 /* New memory that waits for its first touch: what a request populates, what serves the next one,
  * what calloc clears, and what is learnt from blocks when they are freed. What is in memory is
  * asked of the real kernel. */
-#include "region/isolated.h"
+#include "region/free/isolated.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

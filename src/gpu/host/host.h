@@ -1,7 +1,7 @@
 /* Pinned host memory: huge pages that are populated first and registered with the driver then. The
  * room's header.
  *
- * From the region as PINNED extents (region/pin.h), or, when the process is not served, a map of
+ * From the region as PINNED extents (region/special/pin.h), or, when the process is not served, a map of
  * its own. Never malloc's: a program frees such a block when its copy call has returned,
  * which is too soon once the block is registered.
  * State: none of its own but what the caller holds in struct fl_pinned; and how many forks this

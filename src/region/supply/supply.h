@@ -1,0 +1,30 @@
+/* Where the pages of a request come from. Lock: region, but where it says otherwise. */
+#ifndef FL_REGION_SUPPLY_H
+#define FL_REGION_SUPPLY_H
+
+#include "region/supply/fill_plan.h"
+
+/* Decides where `fresh` bytes for a request of `len` come from; FL_REFUSED_NOT, or why that may not
+ * be: as fl_region_may_populate, or _NODE, or _LOAN and g->wanted.
+ *   own  bytes, in whole huge pages, of free extents that the request takes as they are. */
+enum fl_refusal fl_supply_plan(struct fl_region *r, struct fl_fill_plan *g, size_t len,
+                               size_t fresh, size_t own);
+/* The request failed after the plan. */
+void fl_supply_cancel(struct fl_region *r, struct fl_fill_plan *g);
+/* Takes what the plan says out of reserve and free extents, into the fill plan; and puts that
+ * back. */
+void fl_supply_claim(struct fl_region *r, struct fl_fill_plan *g);
+void fl_supply_unclaim(struct fl_region *r, struct fl_fill_plan *g);
+/* Bytes that may be held populated once `more` are in use. */
+size_t fl_supply_allowed(const struct fl_region *r, size_t more);
+/* Would `fresh` bytes for a request of `len` be more than that? Then free extents give their
+ * pages. */
+bool fl_supply_is_full(const struct fl_region *r, size_t len, size_t fresh);
+/* Are pages on their way to addresses that were handed out, and to what is free beside them? Then
+ * what is absent there may not stay so. No lock needed. */
+bool fl_supply_is_coming(const struct fl_region *r);
+
+/* Does what the fill plan says: moves, populates, clears. Not under the lock. */
+void fl_fill_carry_out(struct fl_region *r, struct fl_fill_plan *g);
+
+#endif
