@@ -78,6 +78,7 @@ struct fl_region {
     struct fl_shards shards; /* with the locks */
     struct fl_region_config config;
     struct fl_region_hooks hooks;
+    struct fl_settle settle;
     struct fl_zones zones;
     struct fl_extent_list isolated, pinned; /* ISOLATED; PINNED */
     struct fl_caches caches;

@@ -1,5 +1,6 @@
 /* The region's start. */
 #include "region/free/fit.h"
+#include "region/settle.h"
 #include "region/back/pressure.h"
 
 #include <errno.h>
@@ -30,6 +31,7 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     r->zones.n = 1;
     fl_fit_start(&r->zones.of[0]);
     fl_shards_start(r);
+    fl_settle_start(r);
     TAILQ_INIT(&r->isolated);
     TAILQ_INIT(&r->pinned);
     TAILQ_INIT(&r->hugetlb.live);

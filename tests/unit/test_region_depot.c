@@ -280,7 +280,7 @@ static void a_printed_peak_is_never_below_what_is_in_use(void **state)
     (void)state;
     assert_true(depots_put(take(KIB(512))));
     fl_region_lock(&region);
-    fl_region_note_peak(&region);
+    fl_depot_note_peak(&region);
     fl_region_count_use(&region, KIB(256));
     fl_region_unlock(&region);
     assert_true(stats().in_use_bytes > region.stats.in_use_peak);

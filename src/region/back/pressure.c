@@ -158,12 +158,6 @@ static bool is_due(struct fl_region *r, size_t len, size_t bound)
     return true;
 }
 
-void fl_region_note_back(struct fl_region *r, size_t len)
-{
-    r->pressure.since_look += len;
-    r->pieces.since += len;
-}
-
 bool fl_region_note_reuse(struct fl_region *r, size_t len)
 {
     if (!atomic_load_explicit(&r->tight, memory_order_relaxed)) {

@@ -39,7 +39,5 @@ bool fl_region_note_touch(struct fl_region *r, size_t len);
 void fl_region_look_after(struct fl_region *r, size_t len);
 /* The same with the lock held, which is released. */
 void fl_region_unlock_and_look(struct fl_region *r, size_t len);
-/* So much came back: for the next look, which is not now. Lock: region. */
-void fl_region_note_back(struct fl_region *r, size_t len);
 
 #endif

@@ -391,15 +391,12 @@ static void add_up(struct fl_region *r, struct fl_shard *s)
 
 void fl_shards_gather(struct fl_region *r)
 {
-    unsigned n = fl_shards_open(&r->shards), uses = r->depots.uses;
+    unsigned n = fl_shards_open(&r->shards);
 
     for (unsigned i = 0; i < n; i++) {
         add_up(r, &r->shards.of[i]);
     }
     fl_region_count_use(r, 0);
-    if ((uses ^ r->depots.uses) >= FL_DEPOT_USES) {
-        fl_depot_resize(r);
-    }
     for (unsigned i = 0; i < n; i++) {
         (void)fl_region_give_chain(r, take_left(&r->shards.of[i]));
         if (i != 0) {

@@ -25,7 +25,5 @@ static inline void fl_watch_new(struct fl_region *r, struct fl_extent *e)
         fl_thin_watch(r, e, e->len);
     }
 }
-/* More than the machine's memory and swap: refused by take and resize. No lock needed. */
-bool fl_region_is_absurd(const struct fl_region *r, size_t len);
 
 #endif

@@ -168,7 +168,7 @@ static FL_APART void settle(struct fl_region *r, struct fl_extent *e, bool renew
     struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
     bool apart = renewed && inner.len != 0 && has_room;
 
-    fl_left_note_gone(r, e);
+    fl_region_count_gone(r, e);
     if (renewed && !apart && inner.len != 0) { /* no descriptors: then it stays one */
         fl_lock_permit_calls(true);
         renewed = map_anew(r, inner.base, fl_range_end(inner), e->zone);

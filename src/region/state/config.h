@@ -46,4 +46,11 @@ struct fl_region_hooks {
     void (*maps_are_counted)(void);
 };
 
+/* What the lock's holder settles, where there is something: see settle.c. Set at the start. */
+struct fl_settle {
+    void (*begin)(struct fl_region *r); /* the lock has just been taken */
+    void (*end)(struct fl_region *r);   /* it is about to be released */
+    bool due;                           /* the accounts want `end`. Lock: region */
+};
+
 #endif

@@ -60,14 +60,25 @@ static inline bool fl_extent_is_aged(const struct fl_region *r, const struct fl_
 
     return now - atomic_load_explicit(&e->epoch, memory_order_relaxed) >= age;
 }
-/* The most that was in use, but for what waits in depots. */
-void fl_region_note_peak(struct fl_region *r);
 /* A request has been handed so much unpopulated memory; 0: none. Lock: region. */
 static inline void fl_region_count_lazy(struct fl_region *r, size_t len)
 {
     r->stats.lazy += len != 0;
     r->stats.lazy_bytes += len;
 }
+/* Blocks came back, `len` bytes in all: what calls for looks at the memory knows it. */
+static inline void fl_region_count_back(struct fl_region *r, size_t len)
+{
+    r->pressure.since_look += len;
+    r->pieces.since += len;
+}
+/* A block is no longer LIVE: is it one sparse block less? */
+static inline void fl_region_count_gone(struct fl_region *r, const struct fl_extent *e)
+{
+    r->history.sparse_live -= (e->left & FL_LEFT_SPARSE) != 0 || fl_extent_is_thin(e);
+}
+/* More than the machine's memory and swap: refused by take and resize. No lock needed. */
+bool fl_region_is_absurd(const struct fl_region *r, size_t len);
 /* Statistics after `in_use` bytes more (or fewer) are handed out. */
 void fl_region_count_use(struct fl_region *r, int64_t in_use);
 /* fl_region_give, with the lock held; count_given: all of it but that it is inserted. */

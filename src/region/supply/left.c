@@ -70,11 +70,6 @@ bool fl_left_is_beyond(const struct fl_region *r, size_t len)
            r->history.sparse_live < (uint32_t)1 << SPARSE_LOG_MOST;
 }
 
-void fl_left_note_gone(struct fl_region *r, const struct fl_extent *e)
-{
-    r->history.sparse_live -= (e->left & FL_LEFT_SPARSE) != 0 || fl_extent_is_thin(e);
-}
-
 static bool may_wait(const struct fl_region *r, const struct fl_fill_plan *g)
 {
     return r->config.wait_for_touch && !r->config.first_touch && !g->to_stay;

@@ -37,8 +37,6 @@ bool fl_left_is_beyond(const struct fl_region *r, size_t len);
 /* Of a block that is out next to nothing was touched, for so much; a thin one fills. */
 void fl_left_note_thin(struct fl_region *r, size_t len);
 void fl_left_note_filled(struct fl_region *r, size_t len);
-/* LIVE no more. Lock: region. */
-void fl_left_note_gone(struct fl_region *r, const struct fl_extent *e);
 /* Holes in what was carved for the fill plan: left to the touch where they may not be filled
  * (`refusal`) or need not be. Some are left so that one learns by `live` what is touched of such
  * blocks; NULL: not by this one. Lock: region. */

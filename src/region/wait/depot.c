@@ -293,6 +293,13 @@ size_t fl_depot_blocks(const struct fl_region *r)
     return blocks;
 }
 
+/* What waits in depots is no need of the program's. */
+void fl_depot_note_peak(struct fl_region *r)
+{
+    r->depots.seen = fl_min(fl_depot_bytes(r), r->stats.in_use);
+    r->stats.in_use_peak = fl_max(r->stats.in_use_peak, r->stats.in_use - r->depots.seen);
+}
+
 /* Shares are equal; what the others leave of theirs the fullest may have. */
 void fl_depot_resize(struct fl_region *r)
 {
@@ -313,7 +320,8 @@ void fl_depot_resize(struct fl_region *r)
     atomic_store_explicit(&r->depots.lead, lead, memory_order_relaxed);
     atomic_store_explicit(&r->depots.lead_most, fl_max(share, fl_min(rest, share_most)),
                           memory_order_relaxed);
-    fl_region_note_peak(r);
+    r->depots.uses = 0;
+    fl_depot_note_peak(r);
 }
 
 size_t fl_depot_drain(struct fl_region *r, uint32_t age)

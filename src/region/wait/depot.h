@@ -46,7 +46,7 @@ struct fl_depots {
     /* Lock: region, from here on. */
     size_t seen;   /* bytes in depots, at the last look; no part of the peak */
     unsigned turn; /* the depot that was last asked for some */
-    unsigned uses; /* requests and frees, to look at depots now and then */
+    unsigned uses; /* requests and frees since the last look at what may wait */
 };
 
 static inline size_t fl_depot_bytes_of(const struct fl_depot *d)
@@ -81,7 +81,9 @@ size_t fl_depot_bytes(const struct fl_region *r);
 size_t fl_depot_blocks(const struct fl_region *r);
 
 /* The rest wants the region lock.
- * How much may wait, by what is in use now. */
+ * The most that was in use, but for what waits in depots. */
+void fl_depot_note_peak(struct fl_region *r);
+/* How much may wait, by what is in use now. */
 void fl_depot_resize(struct fl_region *r);
 /* What was freed `age` ticks ago goes back to the region, or `most` blocks of whatever age.
  * Return how many did. */
