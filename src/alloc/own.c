@@ -66,7 +66,7 @@ FL_APART struct fl_extent *fl_let_go(struct fl_cache *c, struct fl_extent *old)
         return old;
     }
     int saved = errno;
-    bool waits = fl_depot_put(fl_route.region, c, old);
+    bool waits = fl_region_keep(fl_route.region, c, old);
     errno = saved;
     return waits ? NULL : old;
 }

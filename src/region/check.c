@@ -1,5 +1,6 @@
 /* The invariants of region.h, walked over the whole window. For tests: cost grows with the number
  * of extents. */
+#include "region/free/advised.h"
 #include "region/check.h"
 #include "region/state/counts.h"
 #include "region/free/fit.h"

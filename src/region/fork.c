@@ -6,6 +6,8 @@
  * fl_fork_undo. The child finds nothing mapped there. Where the window is reserved they are
  * inherited like the rest: a hole in the child would be free for any mapping.
  * What is live is inherited; see repair.c for what that does to the parent. */
+#include "region/serve/shard.h"
+#include "region/free/advised.h"
 #include "region/free/isolated.h"
 #include "region/state/budget.h"
 #include "region/state/counts.h"
@@ -14,7 +16,6 @@
 #include "region/fork.h"
 #include "region/state/lock.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* extents: each may make a map more, and the kernel allows so many */
@@ -23,23 +24,6 @@ enum { KEPT_MOST = 4096 };
 static struct fl_range inner(const struct fl_extent *e)
 {
     return fl_range_inner(fl_extent_range(e), fl_page.huge);
-}
-
-void fl_fork_undo(struct fl_region *r, struct fl_extent *e)
-{
-    if (FL_UNLIKELY((e->advised & FL_ADVISED_NO_FORK) != 0)) {
-        fl_lock_permit_calls(true);
-        int rc = fl_sys.advise(inner(e), FL_ADVICE_FORK);
-        /* Under a filter that has come since the mark was made, a new map takes the old one's
-         * place. */
-        bool anew =
-            rc != 0 && fl_sys_is_confined() && fl_vspace_decommit(&r->space.window, inner(e)) == 0;
-        if (anew || rc == -ENOMEM) { /* a child that no handler told, and merged extents in part */
-            fl_pages_commit_absent(&r->pages, inner(e), e->zone);
-        }
-        fl_lock_permit_calls(false);
-        e->advised &= (uint8_t)~FL_ADVISED_NO_FORK;
-    }
 }
 
 static bool keep(struct fl_region *r, struct fl_extent *e)

@@ -16,9 +16,6 @@ struct fl_region_fork {
     struct fl_cache *survivor; /* then: the one that it does have, or NULL */
 };
 
-/* Before a FREE extent is used: children of later forks have it again. The worker, which must
- * not hold others up, never does it. */
-void fl_fork_undo(struct fl_region *r, struct fl_extent *e);
 /* After fork: empties the caches of threads that are gone, for others to use. */
 void fl_region_adopt_orphans(struct fl_region *r);
 

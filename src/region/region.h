@@ -40,13 +40,13 @@
 #include "region/supply/look.h"
 #include "region/back/pieces.h"
 #include "region/special/pin.h"
-#include "region/back/pressure.h"
+#include "region/state/pressure.h"
 #include "region/supply/refill.h"
 #include "region/jobs/repair.h"
 #include "region/residency.h"
 #include "region/jobs/rest.h"
 #include "region/jobs/rezero.h"
-#include "region/serve/shard.h"
+#include "region/state/shards.h"
 #include "region/wait/depot.h"
 #include "region/jobs/thin.h"
 #include "region/state/tick.h"
@@ -127,6 +127,12 @@ bool fl_region_is_bound(void);
 /* Back to the free ones; merges with its neighbours. `e` is CACHED (claimed by fl_extent_claim).
  * Never fails. */
 void fl_region_give(struct fl_region *r, struct fl_extent *e);
+
+/* The claimed `e`, which the slots of the thread's cache `c` have displaced, waits in a depot for a
+ * request of its length; what is too much there goes back. False: it does not wait. Threads: the
+ * owner of `c`. Signals: safe where the region is not closed. No lock is waited for, but the
+ * region's where something is too much. */
+bool fl_region_keep(struct fl_region *r, struct fl_cache *c, struct fl_extent *e);
 
 /* The pages of the claimed `e` go back to the kernel at once, and a touch of them is a SIGSEGV; its
  * addresses are not handed out until fl_region_give. False: the kernel refuses; nothing changed.

@@ -19,9 +19,4 @@ struct fl_region;
  * snapshot: what others do meanwhile may count twice, or not at all. */
 int fl_region_residency(struct fl_region *r, struct fl_residency_values *out);
 
-/* For a walk over the window by address, in parts: the extent that `at` lies in, where it usually
- * begins. `out_in`: not NULL where it is divided. NULL: no such address. Lock: region. */
-struct fl_extent *fl_region_extent_around(struct fl_region *r, uintptr_t at,
-                                          const struct fl_inner **out_in);
-
 #endif

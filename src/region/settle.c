@@ -1,5 +1,6 @@
 /* What piles up while the lock is held, or before it is, is settled by who takes and releases it:
  * what shards and other threads have done meanwhile, frees of handlers, the accounts' peaks. */
+#include "region/serve/shard.h"
 #include "region/check.h"
 #include "region/fork.h"
 #include "region/settle.h"

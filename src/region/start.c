@@ -1,7 +1,7 @@
 /* The region's start. */
+#include "region/serve/shard.h"
 #include "region/free/fit.h"
 #include "region/settle.h"
-#include "region/back/pressure.h"
 
 #include <errno.h>
 

@@ -165,6 +165,11 @@ static inline uint32_t fl_extent_state(const struct fl_extent *e)
 {
     return atomic_load_explicit(&e->state, memory_order_relaxed);
 }
+/* Sequentially consistent: comes after the caller's mark on it, which who frees it looks for. */
+static inline bool fl_extent_is_live(const struct fl_extent *e)
+{
+    return atomic_load(&e->state) == FL_EXTENT_LIVE;
+}
 
 /* Pages, and some. */
 static inline bool fl_extent_is_sound(const struct fl_extent *e)

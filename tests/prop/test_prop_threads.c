@@ -4,6 +4,7 @@
  * own; pages move by the real one, where it can. */
 #include "prop/quiet_fake.h"
 #include "prop/seed.h"
+#include "region/serve/shard.h"
 #include "region/state/lock.h"
 #include "region/region.h"
 #include "unit/cmocka_all.h"
@@ -46,7 +47,7 @@ static void let_go(struct fl_cache *c, struct fl_extent *e, bool past_the_cache)
 {
     claim(e);
     if (!past_the_cache && e->content != FL_CONTENT_LAZY) {
-        bool waits = (e->base >> fl_page.shift & 1) != 0 && fl_depot_put(&region, c, e);
+        bool waits = (e->base >> fl_page.shift & 1) != 0 && fl_region_keep(&region, c, e);
         e = waits ? NULL : fl_cache_put(&region, c, e);
     }
     if (e != NULL) {
@@ -182,7 +183,7 @@ static void go_in_a_row(struct fl_cache *c)
     for (size_t i = 0; i < n; i++) {
         claim(e[i]);
         struct fl_extent *old = fl_cache_put(&region, c, e[i]);
-        if (old != NULL && !fl_depot_put(&region, c, old)) {
+        if (old != NULL && !fl_region_keep(&region, c, old)) {
             fl_region_give(&region, old);
         }
     }

@@ -28,7 +28,7 @@ int depots_begin(void **state)
 bool depots_put(struct fl_extent *e)
 {
     assert_true(fl_extent_claim(e, region.epoch));
-    bool kept = fl_depot_put(&region, depots_cache, e);
+    bool kept = fl_region_keep(&region, depots_cache, e);
     if (!kept) {
         fl_region_give(&region, e);
     } else {

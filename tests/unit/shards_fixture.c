@@ -3,6 +3,8 @@
 #include "await.h"
 #include "unit/cmocka_all.h"
 
+#include "region/serve/shard.h"
+
 #include <pthread.h>
 
 struct fl_extent *shards_block[BLOCKS];
@@ -26,7 +28,7 @@ void shards_free_to(struct fl_cache *c, struct fl_extent *e)
 {
     assert_true(fl_extent_claim(e, region.epoch));
     struct fl_extent *old = fl_cache_put(&region, c, e);
-    if (old != NULL && !fl_depot_put(&region, c, old)) {
+    if (old != NULL && !fl_region_keep(&region, c, old)) {
         fl_region_give(&region, old);
     }
 }

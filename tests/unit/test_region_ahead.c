@@ -3,6 +3,8 @@
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
+#include "region/supply/watch.h"
+
 #include <errno.h>
 
 static int two_cpus(struct fl_cpu_ids *out)
@@ -374,7 +376,7 @@ static void what_replaces_a_block_is_not_watched_for_it(void **state)
     struct fl_extent *e = begun(MIB(256), MIB(48));
     fl_region_lock(&region);
     e->left = 0; /* as another block at its place would be */
-    fl_ahead_watch(&region, e);
+    fl_watch_long(&region, e);
     fl_region_unlock(&region);
     assert_true(look() == UINT64_MAX);
 }

@@ -226,7 +226,7 @@ static void growth_in_place_leaves_most_of_the_depots(void **state)
     fl_region_unlock(&region);
     for (int i = 0; i < SHELVED; i++) {
         assert_true(fl_extent_claim(rows_block[i], region.epoch));
-        assert_true(fl_depot_put(&region, rows_own, rows_block[i]));
+        assert_true(fl_region_keep(&region, rows_own, rows_block[i]));
     }
     assert_true(fl_extent_claim(behind, region.epoch));
     assert_null(fl_cache_put(&region, rows_own, behind));

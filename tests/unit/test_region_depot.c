@@ -302,7 +302,7 @@ static void *replace(void *arg)
         if (*at != NULL) {
             assert_int_equal(bytes(*at)[0], (unsigned char)(uintptr_t)*at);
             assert_true(fl_extent_claim(*at, region.epoch));
-            if (!fl_depot_put(&region, mine, *at)) {
+            if (!fl_region_keep(&region, mine, *at)) {
                 fl_region_give(&region, *at);
             }
         }

@@ -105,7 +105,7 @@ static void what_is_too_much_is_left_to_a_busy_shard(void **state)
     for (int i = 0; i < 64; i++) {
         assert_true(depots_put(shards_block[i])); /* it would hang here */
     }
-    assert_true(fl_shards_have_some(&region));
+    assert_true(fl_shards_have_some(&region.shards));
     for (unsigned s = 0; s < 2; s++) {
         atomic_store(&region.shards.of[s].lock.word, 0);
     }

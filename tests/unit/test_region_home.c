@@ -204,7 +204,7 @@ static void what_waits_in_a_depot_serves_its_own_zone(void **state)
     assert_int_equal(other->zone, 1);
     assert_true(fl_cache_is_home(other) && fl_cache_is_home(own));
     assert_true(fl_extent_claim(e, region.epoch));
-    assert_true(fl_depot_put(&region, own, e));
+    assert_true(fl_region_keep(&region, own, e));
     assert_null(fl_depot_take(&region, other, MIB(1)));
     assert_ptr_equal(fl_depot_take(&region, own, MIB(1)), e);
     assert_lies(e, 0);

@@ -214,7 +214,7 @@ static void credit_has_a_bound(void **state)
     (void)state;
     region.rezero.credit = 0;
     fl_region_lock(&region);
-    fl_rezero_earn(&region, SIZE_MAX / 2);
+    fl_rezero_earn(&region.rezero, SIZE_MAX / 2);
     fl_region_unlock(&region);
     assert_true(region.rezero.credit == (size_t)64 << 30);
 }

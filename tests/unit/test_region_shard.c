@@ -136,9 +136,9 @@ static void what_is_left_is_seen_and_taken_by_the_worker(void **state)
 {
     (void)state;
     leave(shards_block[0]);
-    assert_true(fl_shards_have_some(&region));
+    assert_true(fl_shards_have_some(&region.shards));
     (void)fl_region_tick(&region, 1);
-    assert_false(fl_shards_have_some(&region));
+    assert_false(fl_shards_have_some(&region.shards));
 }
 
 /* What a signal handler frees that interrupted the lock's holder. */
@@ -305,7 +305,7 @@ static void a_free_during_a_fork_is_no_hole_in_the_child(void **state)
     pthread_t other;
     assert_int_equal(pthread_create(&other, NULL, give_every_second, e), 0);
     assert_int_equal(pthread_join(other, NULL), 0);
-    assert_true(fl_shards_have_some(&region));
+    assert_true(fl_shards_have_some(&region.shards));
     int status = fake_child(child_uses_all);
     fl_region_fork_parent(&region);
     assert_int_equal(status, 0);

@@ -2,6 +2,8 @@
 #include "unit/cmocka_all.h"
 #include "unit/shards_fixture.h"
 
+#include "region/serve/shard.h"
+
 static void shards_find_busy(int times)
 {
     for (int i = 0; i < times; i++) {

@@ -43,17 +43,6 @@ bool fl_pieces_may_go(const struct fl_region *r);
 bool fl_pieces_may_go_one_day(const struct fl_region *r);
 /* At each tick: do they go too soon? */
 void fl_pieces_note_tick(struct fl_region *r);
-/* May the holes in `range`, for a request of `len`, be filled besides what the plan has from the
- * kernel? As fl_region_may_populate, or _NODE: that of `zone` has no room. */
-enum fl_refusal fl_pieces_may_fill(struct fl_region *r, const struct fl_fill_plan *g, unsigned zone,
-                                   size_t len, struct fl_range range);
-/* It said `why`, and they are not taken after all. */
-void fl_pieces_not_filled(struct fl_region *r, enum fl_refusal why, struct fl_range range);
-/* Or are they left to the touch? */
-static inline bool fl_pieces_refuses(enum fl_refusal why)
-{
-    return why != FL_REFUSED_NOT && why != FL_REFUSED_LENGTH && why != FL_REFUSED_HALF;
-}
 /* See mend.c. For the job of repair: huge pages that were split and have been full for a while
  * become whole again. */
 uint64_t fl_pieces_mend(struct fl_region *r);

@@ -290,7 +290,8 @@ static bool anything_to_age(struct fl_region *r)
             return true;
         }
     }
-    if (fl_reserve_is_mapped(&r->pages.reserve) || fl_depot_has_some(r) || fl_shards_have_some(r)) {
+    if (fl_reserve_is_mapped(&r->pages.reserve) || fl_depot_has_some(r) ||
+        fl_shards_have_some(&r->shards)) {
         return true;
     }
     for (const struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {

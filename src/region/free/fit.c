@@ -2,6 +2,7 @@
  *
  * First fit by address, not best fit: on recorded PyTorch steps its window is 1.004 to 1.058 times
  * the live maximum, best fit's 1.009 to 1.113 (docs/internals/regions.md, bench/fit/replay). */
+#include "region/free/advised.h"
 #include "region/state/counts.h"
 #include "region/free/fit.h"
 

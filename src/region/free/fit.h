@@ -41,4 +41,9 @@ void fl_fit_unqueue(struct fl_region *r, struct fl_extent *e);
 void fl_fit_note_seen(struct fl_region *r, struct fl_extent *e, bool again);
 void fl_fit_look_again(struct fl_region *r);
 
+/* For a walk over the window by address, in parts: the extent that `at` lies in, where it usually
+ * begins. `out_in`: not NULL where it is divided. NULL: no such address. Lock: region. */
+struct fl_extent *fl_region_extent_around(struct fl_region *r, uintptr_t at,
+                                          const struct fl_inner **out_in);
+
 #endif

@@ -1,5 +1,6 @@
 /* Extents out of the trees while their pages are given back, moved or cleared with no lock held.
  * In a child of fork(2) the thread that was at it is missing: fork.c gives such extents up. */
+#include "region/free/advised.h"
 #include "region/free/isolated.h"
 #include "region/state/counts.h"
 #include "region/free/fit.h"

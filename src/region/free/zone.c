@@ -2,9 +2,7 @@
  * zone, and nothing here is done. */
 #include "region/state/counts.h"
 #include "region/free/fit.h"
-#include "region/supply/fill_plan.h"
 #include "region/state/lock.h"
-#include "region/back/pressure.h"
 
 /* Bytes of addresses that a zone takes at once: few maps, and a pagemap that stays short; less of a
  * small window. */
@@ -60,6 +58,18 @@ struct fl_extent *fl_zone_oldest(struct fl_region *r, unsigned class)
         oldest = older ? head : oldest;
     }
     return oldest;
+}
+
+bool fl_zone_may_lend(const struct fl_region *r, unsigned zone)
+{
+    for (const struct fl_inner *in = r->space.inners; in != NULL && r->hooks.lend != NULL;
+         in = in->next) {
+        const struct fl_extent *outer = in->outer;
+        if (outer != NULL && outer->zone == zone && outer->filled != 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* What shards have left of theirs is the first one's again, and merges. Lock: region. */

@@ -33,6 +33,9 @@ struct fl_zones {
     struct fl_zone of[FL_ZONES];
 };
 
+/* Descriptors that one carve makes, at most. */
+enum { FL_CARVE_DESCRIPTORS = 5 };
+
 /* Whose addresses are no zone's yet. */
 unsigned fl_zone_of_none(const struct fl_region *r);
 /* Where the memory of that zone comes from: all shards' from the same. */
@@ -40,6 +43,9 @@ unsigned fl_zone_class(const struct fl_region *r, unsigned zone);
 /* Of that class: bytes in whole huge pages of FREE extents, and the oldest of these; NULL. */
 size_t fl_zone_donors(const struct fl_region *r, unsigned class);
 struct fl_extent *fl_zone_oldest(struct fl_region *r, unsigned class);
+
+/* Has a divided extent of that zone memory that may be lent? */
+bool fl_zone_may_lend(const struct fl_region *r, unsigned zone);
 
 /* Walks all zones; `z` is declared here, which tidy cannot see. */
 /* NOLINTBEGIN(bugprone-macro-parentheses) */

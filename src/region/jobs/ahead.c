@@ -23,55 +23,8 @@ enum {
 };
 enum { SHARE_OF_BLOCK = 20 }; /* of a block, and slack: the most that is ahead of the program */
 enum { ROOM_SHARE = 8 };      /* of the headroom, what may come ahead */
-static const size_t watch_from = (size_t)160
-                                 << 20; /* bytes of a block; of a shorter one no part is allowed */
 static const size_t slack = (size_t)16 << 20;                    /* bytes */
 static const uint64_t rest_least = 250000, rest_most = 64000000; /* ns */
-
-static bool may_watch(const struct fl_region *r, const struct fl_extent *e)
-{
-    const struct fl_region_config *c = &r->config;
-    bool fresh = (e->left & FL_LEFT_UNSEEN) != 0 || e->content == FL_CONTENT_LAZY;
-    bool placed = r->zones.placing.nodes == 0 || e->zone < r->zones.placing.nodes;
-
-    return fresh && placed && c->may_go_ahead && (e->left & FL_LEFT_SPARSE) == 0 &&
-           fl_pages_fault_huge(&r->pages) && c->wait_for_touch && !c->first_touch &&
-           !c->populate_by_touch && c->limit == 0;
-}
-
-/* That of an earlier block with this descriptor, else one that is free, else that of the oldest
- * watch. */
-static struct fl_ahead_slot *slot_for(struct fl_ahead *a, const struct fl_extent *e)
-{
-    struct fl_ahead_slot *best = a->slot;
-    uint32_t now = atomic_load_explicit(&a->turn, memory_order_relaxed);
-
-    for (struct fl_ahead_slot *s = a->slot; s < a->slot + FL_AHEAD_SLOTS; s++) {
-        if (s->e == e) {
-            return s;
-        }
-        if (best->e != NULL && (s->e == NULL || now - s->turn > now - best->turn)) {
-            best = s;
-        }
-    }
-    return best;
-}
-
-void fl_ahead_watch(struct fl_region *r, struct fl_extent *e)
-{
-    if (FL_LIKELY(e->len < watch_from)) {
-        return;
-    }
-    struct fl_ahead_slot *s = slot_for(&r->ahead, e);
-    if (!may_watch(r, e)) {
-        s->e = s->e == e ? NULL : s->e;
-        return;
-    }
-    s->e = e;
-    s->range = fl_range_inner(fl_extent_range(e), fl_page.huge);
-    s->turn = atomic_fetch_add_explicit(&r->ahead.turn, 1, memory_order_relaxed) + 1;
-    atomic_store(&r->wants_worker, true);
-}
 
 void fl_ahead_fork_child(struct fl_region *r)
 {
@@ -85,9 +38,9 @@ void fl_ahead_fork_child(struct fl_region *r)
 static struct fl_range still_its(const struct fl_ahead_slot *s)
 {
     const struct fl_extent *e = s->e;
-    bool same = e != NULL &&
-                atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_LIVE &&
-                e->base <= s->range.base && e->len >= watch_from && !fl_extent_is_user_remapped(e);
+    bool same =
+        e != NULL && atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_LIVE &&
+        e->base <= s->range.base && e->len >= FL_AHEAD_FROM && !fl_extent_is_user_remapped(e);
 
     return same ? fl_range_common(s->range, fl_range_inner(fl_extent_range(e), fl_page.huge))
                 : (struct fl_range){0, 0};

@@ -36,8 +36,9 @@ struct fl_ahead {
     size_t vain;
 };
 
-/* A block is handed out: is it new, and long enough to be worth a look? Lock: region. */
-void fl_ahead_watch(struct fl_region *r, struct fl_extent *e);
+/* Bytes of the shortest block that is watched; of a shorter one no part would be allowed. */
+#define FL_AHEAD_FROM ((size_t)160 << 20)
+
 void fl_ahead_fork_child(struct fl_region *r);
 
 #endif

@@ -14,9 +14,9 @@
 
 #include <errno.h>
 
-static const uint64_t rest_least = 100000000, rest_most = 1000000000; /* ns */
-enum { EXTENTS_A_RUN = 4096 };                                        /* walked under the lock */
-static const uint64_t patience = (uint64_t)600 * 1000000000;          /* ns without a repair */
+static const uint64_t rest_most = 1000000000;                /* ns */
+enum { EXTENTS_A_RUN = 4096 };                               /* walked under the lock */
+static const uint64_t patience = (uint64_t)600 * 1000000000; /* ns without a repair */
 static const size_t batch = (size_t)64 << 20; /* bytes looked at, and collapsed, in one go */
 
 static void start(struct fl_region *r)
@@ -25,7 +25,7 @@ static void start(struct fl_region *r)
     r->repair.begun++;
     r->repair.cursor = r->repair.repaired = r->repair.refused = r->repair.left = 0;
     r->repair.quiet_ns = 0;
-    r->repair.rest_ns = rest_least;
+    r->repair.rest_ns = FL_REPAIR_REST;
 }
 
 void fl_repair_begin(struct fl_region *r)
@@ -33,20 +33,6 @@ void fl_repair_begin(struct fl_region *r)
     if (r->pages.huge && r->held.populated >= FL_WORKER_FROM) {
         start(r);
         r->repair.forked = true;
-        atomic_store(&r->wants_worker, true);
-    }
-}
-
-void fl_repair_want(struct fl_region *r)
-{
-    if (!r->pages.collapse) {
-        return;
-    }
-    if (r->repair.active) {
-        r->repair.quiet_ns = 0;
-        r->repair.rest_ns = rest_least;
-    } else if (r->held.populated >= FL_WORKER_FROM) {
-        atomic_store_explicit(&r->pages.pace.left_base, true, memory_order_relaxed);
         atomic_store(&r->wants_worker, true);
     }
 }
@@ -108,7 +94,7 @@ static uint64_t end_of_pass(struct fl_region *r)
     struct fl_repair *p = &r->repair;
 
     p->quiet_ns = p->repaired != 0 ? 0 : p->quiet_ns + p->rest_ns;
-    p->rest_ns = p->repaired != 0 ? rest_least : p->rest_ns * 2;
+    p->rest_ns = p->repaired != 0 ? FL_REPAIR_REST : p->rest_ns * 2;
     p->rest_ns = p->rest_ns < rest_most ? p->rest_ns : rest_most;
     p->active = (p->left != 0 || p->repaired != 0 || more_may_come(r)) && p->quiet_ns < patience;
     p->forked &= p->active;

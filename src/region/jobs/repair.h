@@ -20,10 +20,10 @@ struct fl_repair {
     uint64_t rest_ns, quiet_ns;
 };
 
+/* ns between two looks, at least. */
+#define FL_REPAIR_REST UINT64_C(100000000)
 /* After fork(2), in the parent. */
 void fl_repair_begin(struct fl_region *r);
-/* With pages.collapse, else nothing: memory comes that the worker is to make huge. Lock: region. */
-void fl_repair_want(struct fl_region *r);
 void fl_rezero_start(struct fl_region *r);
 
 #endif

@@ -11,18 +11,11 @@
 
 static const size_t piece_most = (size_t)16 << 20;                    /* bytes: some 0.2 ms */
 static const uint64_t rest_least = 100000000, rest_most = 1600000000; /* ns */
-static const size_t credit_first = (size_t)8 << 30, credit_most = (size_t)64 << 30; /* bytes */
-enum { CREDIT_EACH = 8 }; /* bytes for each that was asked for as zero */
+static const size_t credit_first = (size_t)8 << 30;                   /* bytes */
 
 void fl_rezero_start(struct fl_region *r)
 {
     r->rezero = (struct fl_rezero){.credit = credit_first, .rest_ns = rest_least};
-}
-
-void fl_rezero_earn(struct fl_region *r, size_t len)
-{
-    r->rezero.credit =
-        fl_min(r->rezero.credit + fl_min(len, credit_most) * CREDIT_EACH, credit_most);
 }
 
 /* What of the whole huge pages of the FREE extent `e` is not known to be zero: a piece beside what

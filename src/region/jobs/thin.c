@@ -15,8 +15,10 @@
  * first, and the extent marked after it. Who frees it sees the mark and maps it anew
  * (user_remapped.c), or the worker sees that it is no longer LIVE, and takes the advice back.
  * State: r->thin. */
+#include "region/free/fit.h"
 #include "region/jobs/evidence.h"
 #include "region/state/lock.h"
+#include "region/supply/watch.h"
 
 #include <string.h>
 
@@ -28,62 +30,6 @@ static const uint64_t work_most = 2000000;   /* ns of one run: others wait for t
 
 enum next { NEXT_CHANGE, NEXT_SOON, NEXT_NOW, NEXT_NEVER };
 
-static bool may_watch(const struct fl_region *r, const struct fl_extent *e)
-{
-    const struct fl_region_config *c = &r->config;
-    bool fresh = (e->left & FL_LEFT_UNSEEN) != 0 || e->content == FL_CONTENT_LAZY;
-
-    return fresh && (e->left & (FL_LEFT_SPARSE | FL_LEFT_HUGETLB)) == 0 && c->wait_for_touch &&
-           !c->first_touch && fl_pages_fault_huge(&r->pages);
-}
-
-static bool is_live(const struct fl_extent *e)
-{
-    return atomic_load(&e->state) == FL_EXTENT_LIVE;
-}
-
-/* One that is free or whose block is gone, or that of an earlier watch; else that of the shortest
- * block among some. */
-static struct fl_thin_slot *slot_for(struct fl_thin *t, const struct fl_extent *e)
-{
-    enum { LOOKED_AT = 16 };
-    struct fl_thin_slot *best = NULL; /* whose block is watched no more: a walk may find it */
-
-    for (unsigned i = 0; i < LOOKED_AT; i++) {
-        struct fl_thin_slot *s = &t->slot[t->next];
-        t->next = (t->next + 1) % FL_THIN_SLOTS;
-        if (s->e == NULL || s->e == e || !is_live(s->e)) {
-            return s;
-        }
-        best = best == NULL || s->len < best->len ? s : best;
-    }
-    t->missed = true;
-    return best;
-}
-
-static void begin_watch(struct fl_thin *t, struct fl_thin_slot *s, struct fl_extent *e)
-{
-    s->e = e;
-    s->range = fl_range_inner(fl_extent_range(e), fl_page.huge);
-    s->len = e->len;
-    s->turn = atomic_fetch_add_explicit(&t->turn, 1, memory_order_relaxed) + 1;
-    t->used = (unsigned)fl_max(t->used, (size_t)(s - t->slot) + 1);
-}
-
-void fl_thin_watch(struct fl_region *r, struct fl_extent *e, size_t more)
-{
-    struct fl_thin *t = &r->thin;
-
-    if (more < FL_THIN_FROM || !may_watch(r, e)) {
-        return;
-    }
-    begin_watch(t, slot_for(t, e), e);
-    t->came += more;
-    if (t->came >= FL_THIN_LEAST) {
-        atomic_store(&r->wants_worker, true);
-    }
-}
-
 void fl_thin_fork_child(struct fl_region *r)
 {
     for (unsigned i = 0; i < r->thin.used; i++) {
@@ -93,20 +39,13 @@ void fl_thin_fork_child(struct fl_region *r)
     r->thin.walk = 0;
 }
 
-void fl_thin_forget(struct fl_region *r, struct fl_extent *e)
-{
-    uint8_t had = atomic_fetch_and(&e->user_remapped, (uint8_t)~FL_REMAPPED_THIN);
-
-    r->history.sparse_live -= (had & FL_REMAPPED_THIN) != 0;
-}
-
 /* The huge pages that the block lies in; len 0: it was freed, or the program has laid hands on it.
  * Lock: region. */
 static struct fl_range around(const struct fl_thin_slot *s)
 {
     const struct fl_extent *e = s->e;
 
-    if (e == NULL || !is_live(e) ||
+    if (e == NULL || !fl_extent_is_live(e) ||
         (fl_extent_is_user_remapped(e) && !fl_extent_is_merely_thin(e))) {
         return (struct fl_range){0, 0};
     }
@@ -139,8 +78,8 @@ static bool is_thin(struct fl_region *r, struct fl_range part)
 {
     const struct fl_extent *e = fl_extent_in_use_around(&r->space, part.base);
 
-    return e != NULL && is_live(e) && fl_extent_is_merely_thin(e) && e->base <= part.base &&
-           e->base + e->len >= fl_range_end(part);
+    return e != NULL && fl_extent_is_live(e) && fl_extent_is_merely_thin(e) &&
+           e->base <= part.base && e->base + e->len >= fl_range_end(part);
 }
 
 /* Its whole huge pages, and those that it shares with thin blocks alone. Lock: region. */
@@ -167,7 +106,7 @@ static bool mark(struct fl_region *r, struct fl_thin_slot *s, const struct fl_th
         return false;
     }
     uint8_t had = atomic_fetch_or(&e->user_remapped, FL_REMAPPED_THIN);
-    bool its = is_live(e);
+    bool its = fl_extent_is_live(e);
     r->history.sparse_live += (had & FL_REMAPPED_THIN) == 0;
     if (!its) { /* who frees it may not have seen the mark */
         fl_thin_forget(r, e);
@@ -365,9 +304,9 @@ static bool is_wanted(const struct fl_region *r, const struct fl_extent *e)
 {
     const struct fl_thin *t = &r->thin;
     bool fits = t->walk_gives ? fl_extent_is_merely_thin(e)
-                              : may_watch(r, e) && !fl_extent_is_user_remapped(e);
+                              : fl_thin_may_watch(r, e) && !fl_extent_is_user_remapped(e);
 
-    return is_live(e) && fits && fl_evidence_is_kind_thin(t, e->len);
+    return fl_extent_is_live(e) && fits && fl_evidence_is_kind_thin(t, e->len);
 }
 
 /* Once for those that are to be thin, before the program touches more of them; and once more for
@@ -408,7 +347,7 @@ static void walk_on(struct fl_region *r)
         const struct fl_inner *in;
         struct fl_extent *e = fl_region_extent_around(r, t->walk, &in);
         if (e != NULL && in == NULL && is_wanted(r, e)) {
-            begin_watch(t, s, e);
+            fl_thin_begin_watch(t, s, e);
             s->range = t->walk_gives ? reach_of(r, s) : s->range;
         }
         t->walk = e != NULL && e->base + e->len < end ? e->base + e->len : after_walk(r);

@@ -73,10 +73,6 @@ struct fl_thin {
 /* Bytes of all that is watched, or of a kind, below which it is not worth the looks. */
 #define FL_THIN_LEAST ((size_t)64 << 20)
 
-/* A block is handed out, or has grown, by `more` bytes: are they new? Lock: region. */
-void fl_thin_watch(struct fl_region *r, struct fl_extent *e, size_t more);
-/* The block is no longer LIVE, or not thin any more: the mark goes, if it has one. Lock: region. */
-void fl_thin_forget(struct fl_region *r, struct fl_extent *e);
 void fl_thin_fork_child(struct fl_region *r);
 
 #endif

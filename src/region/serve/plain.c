@@ -1,9 +1,11 @@
 /* A request that is served by the front of free memory, as most are: the same first fit as in
  * take.c, where nothing else is to be decided or done. So it needs no fill plan, and the lock is
  * held for a third of the time. Whatever is out of the ordinary is left to take.c. */
+#include "region/serve/shard.h"
 #include "region/supply/carve.h"
 #include "region/state/counts.h"
 #include "region/state/lock.h"
+#include "region/supply/watch.h"
 #include "region/serve/take.h"
 #include "region/state/tick.h"
 
@@ -56,10 +58,11 @@ static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t 
     return e;
 }
 
-static struct fl_extent *take_plain(struct fl_region *r, struct fl_cache *own, size_t len,
-                                    size_t align, unsigned zone)
+struct fl_extent *fl_take_plain(struct fl_region *r, struct fl_cache *own, size_t len, size_t align)
 {
-    if (atomic_load_explicit(&r->tight, memory_order_relaxed)) {
+    unsigned zone = zone_of(r, own, len);
+
+    if (zone == NO_ZONE || atomic_load_explicit(&r->tight, memory_order_relaxed)) {
         return NULL;
     }
     if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1)) {
@@ -85,23 +88,4 @@ static struct fl_extent *take_plain(struct fl_region *r, struct fl_cache *own, s
         fl_region_look_after(r, 0);
     }
     return e;
-}
-
-struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size_t len,
-                                 size_t align, bool zero)
-{
-    if (len > r->space.window.all.len || align > r->space.window.all.len ||
-        fl_region_is_absurd(r, len + align - fl_page.base)) { /* as glibc maps it, with the lead */
-        return NULL;
-    }
-    if (FL_UNLIKELY(r->config.hugetlb_from != 0 && len >= r->config.hugetlb_from)) {
-        struct fl_extent *on_hugetlb = fl_hugetlb_take(r, len, align);
-        if (on_hugetlb != NULL) {
-            return on_hugetlb;
-        }
-    }
-    unsigned zone = zero ? NO_ZONE : zone_of(r, own, len);
-    struct fl_extent *e = zone != NO_ZONE ? take_plain(r, own, len, align, zone) : NULL;
-
-    return e != NULL ? e : fl_take_long(r, own, len, align, zero);
 }

@@ -12,7 +12,6 @@
 #include "region/state/counts.h"
 #include "region/free/fit.h"
 #include "region/state/lock.h"
-#include "region/back/pressure.h"
 #include "region/serve/shard.h"
 
 enum {
@@ -97,16 +96,6 @@ static FL_COLD void leave_chain(struct fl_region *r, struct fl_extent *e)
             fl_region_defer(r, e);
         }
     }
-}
-
-bool fl_shards_have_some(const struct fl_region *r)
-{
-    for (unsigned i = 0; i < fl_shards_open(&r->shards); i++) {
-        if (atomic_load(&r->shards.of[i].left) != NULL) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static struct fl_extent *take_left(struct fl_shard *s)

@@ -1,10 +1,12 @@
 /* A request from the region: first fit over what is populated, else growth, else "ask the next
  * allocator". */
+#include "region/serve/shard.h"
 #include "region/supply/carve.h"
 #include "region/state/counts.h"
 #include "region/free/fit.h"
 #include "region/supply/fill_plan.h"
 #include "region/state/lock.h"
+#include "region/supply/watch.h"
 #include "region/back/pressure.h"
 #include "region/back/purge.h"
 #include "region/supply/run.h"
@@ -168,15 +170,15 @@ static struct fl_extent *take_populated(struct fl_region *r, struct fl_fill_plan
         return NULL;
     }
     struct fl_range part = {fl_align_up(e->base, align), len};
-    enum fl_refusal refusal = fl_pieces_may_fill(r, g, zone, len, part);
-    if (fl_pieces_refuses(refusal)) {
+    enum fl_refusal refusal = fl_supply_may_fill(r, g, zone, len, part);
+    if (fl_refusal_leaves_holes(refusal)) {
         g->refusal = refusal == FL_REFUSED_MEMORY ? FL_REFUSED_NOT : refusal;
         return NULL; /* elsewhere there may be reserve, or free pages that move */
     }
     g->look |= fl_region_note_reuse(r, len);
     e = fl_carve(r, e, part.base, len, g);
     if (e == NULL) {
-        fl_pieces_not_filled(r, refusal, part);
+        fl_supply_not_filled(r, refusal, part);
     } else if (g->holes != 0) {
         fl_left_note_holes(r, g, e, refusal);
         r->stats.stalls += !g->leave_holes;
@@ -380,7 +382,7 @@ static void note_taken(struct fl_region *r, struct fl_extent *e, bool zero)
                               memory_order_relaxed); /* it will be populated */
     }
     if (zero) {
-        fl_rezero_earn(r, e->len);
+        fl_rezero_earn(&r->rezero, e->len);
     }
     fl_watch_new(r, e);
 }

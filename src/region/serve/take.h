@@ -5,6 +5,9 @@
 
 #include "region/region.h"
 
+/* The front of free memory, or what waits in a depot. NULL: it takes more than that. */
+struct fl_extent *fl_take_plain(struct fl_region *r, struct fl_cache *own, size_t len,
+                                size_t align);
 /* fl_region_take where there is more to be decided than which free extent it is. */
 struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,
                                bool zero);
@@ -17,13 +20,5 @@ struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, un
                                bool sparse);
 /* The same by base pages, with FL_LEFT_SPARSE. */
 struct fl_extent *fl_take_sparse(struct fl_region *r, size_t len, size_t align, unsigned zone);
-/* A block is handed out: is it worth a watch? Lock: region. */
-static inline void fl_watch_new(struct fl_region *r, struct fl_extent *e)
-{
-    if (FL_UNLIKELY(e->len >= FL_THIN_FROM)) {
-        fl_ahead_watch(r, e);
-        fl_thin_watch(r, e, e->len);
-    }
-}
 
 #endif

@@ -1,4 +1,5 @@
 /* A block comes back: to a shard, as most do, or by what became of it in the program's hands. */
+#include "region/serve/shard.h"
 #include "region/back/pressure.h"
 #include "region/back/purge.h"
 #include "region/special/user_remapped.h"

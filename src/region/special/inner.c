@@ -323,18 +323,6 @@ void fl_inner_close(struct fl_region *r, struct fl_inner *in)
     fl_part_give(r, in->outer, in);
 }
 
-bool fl_inner_has_memory(const struct fl_region *r, unsigned zone)
-{
-    for (const struct fl_inner *in = r->space.inners; in != NULL && r->hooks.lend != NULL;
-         in = in->next) {
-        const struct fl_extent *outer = in->outer;
-        if (outer != NULL && outer->zone == zone && outer->filled != 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool is_used(const struct fl_extent *e)
 {
     return atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_UNUSED;

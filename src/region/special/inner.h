@@ -26,8 +26,6 @@ int fl_inner_yield(struct fl_region *r, struct fl_inner *in, struct fl_range par
  * that are not. Returns bytes, whole huge pages, from its start: less, or 0, where they do not
  * move. */
 size_t fl_inner_shift(struct fl_region *r, struct fl_inner *in, struct fl_range from, uintptr_t to);
-/* Has any that is open some of that zone's memory? Lock: region. */
-bool fl_inner_has_memory(const struct fl_region *r, unsigned zone);
 /* No block is LIVE any more, and none will be: gives the outer extent back. */
 void fl_inner_close(struct fl_region *r, struct fl_inner *in);
 /* fl_region_note_remapped for what of `range`, which begins in `outer`, lies there. Returns its

@@ -17,17 +17,11 @@
 #ifndef FL_REGION_PIN_H
 #define FL_REGION_PIN_H
 
-#include "core/core.h"
+#include "region/state/config.h"
 
 struct fl_region;
 struct fl_extent;
 struct fl_inner;
-
-enum fl_pin_fork {
-    FL_PIN_APART,  /* children do not have it: a touch ends them */
-    FL_PIN_WIPED,  /* children read zeros; where the kernel cannot, as ISOLATED */
-    FL_PIN_COPIED, /* children get a copy, made by fork(2) */
-};
 
 struct fl_pin {
     int node;         /* the kernel's number, of the node next to the device; -1: any */

@@ -7,6 +7,7 @@
 #include "region/supply/fill_plan.h"
 #include "region/special/user_remapped.h"
 #include "region/state/lock.h"
+#include "region/supply/watch.h"
 #include "region/supply/run.h"
 #include "region/supply/supply.h"
 #include "region/serve/take.h"

@@ -3,10 +3,16 @@
 #define FL_REGION_CONFIG_H
 
 #include "pages/pages.h"
-#include "region/special/pin.h"
 
 /* Of what may be taken unasked, the part that one request may have populated. */
 enum { FL_EAGER_SHARE = 8 };
+
+/* Memory that children of fork(2) cannot share. */
+enum fl_pin_fork {
+    FL_PIN_APART,  /* children do not have it: a touch ends them */
+    FL_PIN_WIPED,  /* children read zeros; where the kernel cannot, as ISOLATED */
+    FL_PIN_COPIED, /* children get a copy, made by fork(2) */
+};
 
 struct fl_region_config {
     size_t stock; /* bytes of the reserve at most; 0: a sixty-fourth of the peak */

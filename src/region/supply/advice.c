@@ -6,12 +6,11 @@
  * only so many.
  * Left to fork.c: what children get, and to reserve.c: that the reserve is never dumped.
  * State: the bits `advised` of extents; under the region lock.
- * A1  No LIVE, CACHED or EMPTY extent has a bit of hiding.
- * A2  Of an extent that says so all whole huge pages are hidden. */
+ * A1 and A2: free/advised.c. */
 #include "region/free/fit.h"
+#include "region/free/advised.h"
 #include "region/free/isolated.h"
 #include "region/state/counts.h"
-#include "region/fork.h"
 #include "region/supply/fill_plan.h"
 #include "region/state/lock.h"
 
@@ -20,38 +19,6 @@ static const uint8_t hiding = FL_ADVISED_NO_DUMP | FL_ADVISED_ALL_HID;
 static struct fl_range inner(const struct fl_extent *e)
 {
     return fl_range_inner(fl_extent_range(e), fl_page.huge);
-}
-
-static bool is_hidden(const struct fl_extent *e)
-{
-    return (e->advised & FL_ADVISED_NO_DUMP) != 0;
-}
-
-uint8_t fl_advice_of_part(uint8_t advised, struct fl_range part)
-{
-    return fl_range_inner(part, fl_page.huge).len != 0 ? advised : 0;
-}
-
-bool fl_advice_is_sound(const struct fl_extent *e)
-{
-    uint32_t state = atomic_load_explicit(&e->state, memory_order_relaxed);
-    bool may = e->content != FL_CONTENT_EMPTY &&
-               (state == FL_EXTENT_FREE || state == FL_EXTENT_ISOLATED) && inner(e).len != 0;
-    bool all = (e->advised & FL_ADVISED_ALL_HID) != 0;
-
-    return is_hidden(e) ? may : !all;
-}
-
-size_t fl_advice_all_hidden(const struct fl_extent *e)
-{
-    return (e->advised & FL_ADVISED_ALL_HID) != 0 ? inner(e).len : 0;
-}
-
-void fl_advice_note_merged(struct fl_extent *e, size_t hidden)
-{
-    if (inner(e).len != hidden) {
-        e->advised &= (uint8_t)~FL_ADVISED_ALL_HID;
-    }
 }
 
 /* May the rest of it stay hidden? A cut makes two pieces of one; and of what is hidden in part the
@@ -69,7 +36,7 @@ void fl_advice_cut(struct fl_region *r, struct fl_extent *e, struct fl_range par
     struct fl_range used = {from, fl_align_up(fl_range_end(part), fl_page.huge) - from};
 
     fl_fork_undo(r, e);
-    if (FL_LIKELY(!is_hidden(e))) {
+    if (FL_LIKELY(!fl_advice_is_hidden(e))) {
         return;
     }
     r->resting.undone = true;
@@ -94,7 +61,7 @@ void fl_advice_show(const struct fl_fill_plan *g)
 
 void fl_advice_show_apart(const struct fl_extent *e)
 {
-    if (is_hidden(e)) {
+    if (fl_advice_is_hidden(e)) {
         (void)fl_sys.advise(fl_extent_range(e), FL_ADVICE_DUMP);
     }
 }
@@ -113,7 +80,7 @@ static struct fl_extent *claim_shown(struct fl_region *r, struct fl_walk *w, uin
         bool due = e->queue == FL_QUEUE_AGE && (e->advised & FL_ADVISED_ALL_HID) == 0 &&
                    fl_extent_is_aged(r, e, age);
         w->at = e->base + e->len;
-        if (due && (is_hidden(e) || !full)) {
+        if (due && (fl_advice_is_hidden(e) || !full)) {
             return fl_extent_reserve(&r->space, 2) == 0 ? fl_isolated_claim(r, e, SIZE_MAX) : NULL;
         }
     }

@@ -14,14 +14,6 @@ struct fl_extent;
  * advised of the rest of it. */
 void fl_advice_cut(struct fl_region *r, struct fl_extent *e, struct fl_range part,
                    struct fl_fill_plan *g);
-/* What is advised of a part of an extent. */
-uint8_t fl_advice_of_part(uint8_t advised, struct fl_range part);
-/* Bytes in whole huge pages, where all of them are hidden; else 0. note_merged: the sum of that of
- * the two that became `e`. */
-size_t fl_advice_all_hidden(const struct fl_extent *e);
-void fl_advice_note_merged(struct fl_extent *e, size_t hidden);
-/* A1, in checks. */
-bool fl_advice_is_sound(const struct fl_extent *e);
 /* What the fill plan says, and an ISOLATED extent, is in core dumps again. No lock held. */
 void fl_advice_show(const struct fl_fill_plan *g);
 void fl_advice_show_apart(const struct fl_extent *e);

@@ -8,7 +8,6 @@
 #include "region/state/counts.h"
 #include "region/free/fit.h"
 #include "region/state/lock.h"
-#include "region/jobs/repair.h"
 
 #include <errno.h>
 
@@ -239,6 +238,21 @@ static void undo_map(struct fl_region *r, struct fl_fill_plan *g)
     put_back(r, g);
 }
 
+/* With pages.collapse: memory comes by base pages, which the worker is to make huge. */
+static void want_huge(struct fl_region *r)
+{
+    if (!r->pages.collapse) {
+        return;
+    }
+    if (r->repair.active) {
+        r->repair.quiet_ns = 0;
+        r->repair.rest_ns = FL_REPAIR_REST;
+    } else if (r->held.populated >= FL_WORKER_FROM) {
+        atomic_store_explicit(&r->pages.pace.left_base, true, memory_order_relaxed);
+        atomic_store(&r->wants_worker, true);
+    }
+}
+
 bool fl_carve_map(struct fl_region *r, struct fl_fill_plan *g)
 {
     bool fresh = fl_carve_wants_map(g);
@@ -247,7 +261,7 @@ bool fl_carve_map(struct fl_region *r, struct fl_fill_plan *g)
         return true;
     }
     if (fresh) {
-        fl_repair_want(r);
+        want_huge(r);
     }
     int rc = map(r, g);
     if (rc == 0 && fl_extent_reserve(&r->space, 2) == 0) { /* for what is new on both sides */
@@ -330,26 +344,6 @@ bool fl_carve_wants_map(const struct fl_fill_plan *g)
         e = e->next;
     }
     return e != NULL;
-}
-
-bool fl_carve_is_plain(const struct fl_extent *e, uintptr_t start, size_t len)
-{
-    return e->base == start && e->len >= len && !is_empty(e) && e->holes == 0 && e->advised == 0;
-}
-
-struct fl_extent *fl_carve_front(struct fl_region *r, struct fl_extent *e, size_t len)
-{
-    struct fl_range part = {e->base, len};
-    unsigned zone = e->zone;
-    uint8_t left = e->left != 0 ? FL_LEFT_HOLLOW : 0;
-
-    fl_assert(fl_carve_is_plain(e, e->base, len));
-    fl_fit_shorten(r, e, len);
-    struct fl_extent *live = fl_extent_make(r, part, FL_CONTENT_POPULATED, zone);
-    atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
-    live->left = left;
-    fl_extent_lay_waypoints(&r->space, live);
-    return live;
 }
 
 static FL_APART struct fl_extent *carve_plain(struct fl_region *r, struct fl_extent *e, size_t len,

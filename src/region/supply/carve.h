@@ -2,6 +2,7 @@
 #ifndef FL_REGION_CARVE_H
 #define FL_REGION_CARVE_H
 
+#include "region/free/front.h"
 #include "region/supply/fill_plan.h"
 
 /* Takes [start, start + len) out of the adjacent FREE extents that begin with `e` and hold it all.
@@ -12,11 +13,7 @@
  * something of it is EMPTY. */
 struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
                            struct fl_fill_plan *g);
-/* Most requests are so: the front of memory that is there. Then nothing is held, nothing can fail,
- * and where nothing is to be cleared there is no need of a fill plan. */
-bool fl_carve_is_plain(const struct fl_extent *e, uintptr_t start, size_t len);
-/* The first `len` bytes of such an `e`, LIVE. One descriptor has been reserved. */
-struct fl_extent *fl_carve_front(struct fl_region *r, struct fl_extent *e, size_t len);
+
 /* The same step by step. hold: false, with nothing held: no descriptors or no pagemap. map, with
  * the lock released meanwhile where some of it is EMPTY: false, with nothing held and g->refusal
  * as above. make cannot fail. */

@@ -11,9 +11,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Adjacent FREE extents that one request is carved from, and descriptors that one carve makes: at
- * most. */
-enum { FL_RUN_EXTENTS = 9, FL_CARVE_DESCRIPTORS = 5 };
+/* Adjacent FREE extents that one request is carved from, at most. */
+enum { FL_RUN_EXTENTS = 9 };
 
 /* What was lent may lie where the request, planned anew, takes other addresses and lacks some
  * again. */

@@ -10,7 +10,6 @@
  * State: r->look, under r->pages.asking; it comes before the region's. */
 #include "region/state/budget.h"
 #include "region/state/lock.h"
-#include "region/back/pressure.h"
 
 static void forget_held(struct fl_region *r)
 {

@@ -20,6 +20,9 @@ struct fl_look {
  * that depends on it is to be decided anew.
  * False: another thread forks, and nothing was seen. */
 bool fl_look_leaving_lock(struct fl_region *r);
+/* What a look at the memory says about holding free memory: tight, cache_max, keep. Returns the
+ * bytes of free memory that are too many: to be purged when the lock is released. */
+size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m);
 /* After a request that wanted a look but did not wait for it; `on_touch` bytes were handed out
  * unpopulated. No lock held. */
 void fl_look_after_take(struct fl_region *r, size_t on_touch);

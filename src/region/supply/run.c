@@ -68,8 +68,8 @@ static enum fl_refusal plan(struct fl_region *r, struct fl_fill_plan *g, enum fl
     if (why != FL_REFUSED_NOT) {
         return why;
     }
-    *out_holes = fl_pieces_may_fill(r, g, g->zone, run->want, run->part);
-    if (!fl_pieces_refuses(*out_holes)) {
+    *out_holes = fl_supply_may_fill(r, g, g->zone, run->want, run->part);
+    if (!fl_refusal_leaves_holes(*out_holes)) {
         return FL_REFUSED_NOT;
     }
     fl_supply_cancel(r, g);
@@ -93,7 +93,7 @@ struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_fill_plan *g,
         }
         fl_supply_unclaim(r, g);
     }
-    fl_pieces_not_filled(r, *out_holes, run->part);
+    fl_supply_not_filled(r, *out_holes, run->part);
     fl_supply_cancel(r, g);
     return NULL;
 }

@@ -51,7 +51,7 @@ enum fl_refusal fl_supply_plan(struct fl_region *r, struct fl_fill_plan *g, size
     bool can_move =
         atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) != FL_METHOD_NONE &&
         !fl_sys_is_confined() && fl_placing_moves(&r->zones.placing, class);
-    bool may_lend = can_move && fl_fill_may_borrow(g) && fl_inner_has_memory(r, class);
+    bool may_lend = can_move && fl_fill_may_borrow(g) && fl_zone_may_lend(r, class);
     bool full = g->to_stay || g->lent || may_lend || fl_supply_is_full(r, len, fresh);
     size_t donors = can_move && free_huge > own ? free_huge - own : 0;
     size_t stock = can_move && !may_lend ? r->pages.reserve.ready_of[class]

@@ -15,6 +15,17 @@ void fl_supply_cancel(struct fl_region *r, struct fl_fill_plan *g);
  * back. */
 void fl_supply_claim(struct fl_region *r, struct fl_fill_plan *g);
 void fl_supply_unclaim(struct fl_region *r, struct fl_fill_plan *g);
+/* May the holes in `range`, for a request of `len`, be filled besides what the plan has from the
+ * kernel? As fl_region_may_populate, or _NODE: that of `zone` has no room. */
+enum fl_refusal fl_supply_may_fill(struct fl_region *r, const struct fl_fill_plan *g, unsigned zone,
+                                   size_t len, struct fl_range range);
+/* It said `why`, and they are not taken after all. */
+void fl_supply_not_filled(struct fl_region *r, enum fl_refusal why, struct fl_range range);
+/* Or are they left to the touch? */
+static inline bool fl_refusal_leaves_holes(enum fl_refusal why)
+{
+    return why != FL_REFUSED_NOT && why != FL_REFUSED_LENGTH && why != FL_REFUSED_HALF;
+}
 /* Bytes that may be held populated once `more` are in use. */
 size_t fl_supply_allowed(const struct fl_region *r, size_t more);
 /* Would `fresh` bytes for a request of `len` be more than that? Then free extents give their

@@ -1,10 +1,9 @@
 /* Depots: see depot.h. State: r->depots; alike and alike_len of each cache. */
-#include "region/supply/carve.h"
+#include "region/free/front.h"
 #include "region/state/counts.h"
 #include "region/wait/depot_bins.h"
 #include "region/free/fit.h"
 #include "region/state/lock.h"
-#include "region/back/pressure.h"
 
 #include <string.h>
 
@@ -63,43 +62,24 @@ static size_t most_for(const struct fl_region *r, unsigned i, const struct fl_ca
     return most;
 }
 
-/* The claimed blocks of a chain. No lock is held. */
-static void give_chain(struct fl_region *r, struct fl_extent *e)
-{
-    if (fl_shards_open(&r->shards) != 1 && fl_shard_give_chain(r, e)) {
-        fl_shards_look_if_due(r, &r->shards);
-        return;
-    }
-    if (fl_region_lock_unless_forking(r)) {
-        fl_region_give_chain(r, e);
-        fl_region_unlock_and_look(r, 0);
-        return;
-    }
-    for (struct fl_extent *next; e != NULL; e = next) {
-        next = e->next;
-        fl_region_defer(r, e);
-    }
-}
-
-bool fl_depot_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e)
+bool fl_depot_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e,
+                  struct fl_extent **out_evicted)
 {
     unsigned own = own_depot(c);
     size_t most = most_for(r, own, c, e->len);
     struct fl_depot *d = &r->depots.depot[own];
 
+    *out_evicted = NULL;
     if (!is_short(e->len) || e->len > most || !fl_depot_try_hold(d)) {
         return false;
     }
     fl_depot_push(d, e); /* from let_go on any thread may have it */
     bool full = FL_UNLIKELY(fl_depot_bytes_of(d) > most);
-    struct fl_extent *evicted = full ? fl_depot_take_some(d, EVICTED, most / 2) : NULL;
+    *out_evicted = full ? fl_depot_take_some(d, EVICTED, most / 2) : NULL;
     fl_depot_let_go(d);
     if (FL_UNLIKELY((atomic_load_explicit(&r->depots.used, memory_order_relaxed) >> own & 1) ==
                     0)) {
         atomic_fetch_or(&r->depots.used, (uint64_t)1 << own);
-    }
-    if (evicted != NULL) {
-        give_chain(r, evicted);
     }
     return true;
 }

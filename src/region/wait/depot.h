@@ -54,10 +54,11 @@ static inline size_t fl_depot_bytes_of(const struct fl_depot *d)
     return atomic_load_explicit(&d->bytes, memory_order_relaxed);
 }
 
-/* Keeps the claimed `e`, which the slots of the thread's cache `c` have displaced; what else is
- * too much then goes to the region. False: it does not keep it. The owner. Signals: safe where the
- * region is not closed. No lock is waited for, but the region's where something is too much. */
-bool fl_depot_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e);
+/* Keeps the claimed `e`, which the slots of the thread's cache `c` have displaced. False: it does
+ * not. *evicted: what else is too much then, a chain by `next`, for the region. The owner. Signals:
+ * safe where the region is not closed. No lock is waited for. */
+bool fl_depot_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e,
+                  struct fl_extent **out_evicted);
 
 /* An extent of `len` bytes, or a little more, LIVE, counted as a hit; NULL: there is none.
  * Signals: safe. No lock is waited for. */

@@ -1,0 +1,112 @@
+/* New blocks that the worker will look at: ahead.c, thin.c. Lock: region. */
+#include "region/state/lock.h"
+#include "region/supply/watch.h"
+
+static bool may_go_ahead(const struct fl_region *r, const struct fl_extent *e)
+{
+    const struct fl_region_config *c = &r->config;
+    bool fresh = (e->left & FL_LEFT_UNSEEN) != 0 || e->content == FL_CONTENT_LAZY;
+    bool placed = r->zones.placing.nodes == 0 || e->zone < r->zones.placing.nodes;
+
+    return fresh && placed && c->may_go_ahead && (e->left & FL_LEFT_SPARSE) == 0 &&
+           fl_pages_fault_huge(&r->pages) && c->wait_for_touch && !c->first_touch &&
+           !c->populate_by_touch && c->limit == 0;
+}
+
+/* That of an earlier block with this descriptor, else one that is free, else that of the oldest
+ * watch. */
+static struct fl_ahead_slot *ahead_slot_for(struct fl_ahead *a, const struct fl_extent *e)
+{
+    struct fl_ahead_slot *best = a->slot;
+    uint32_t now = atomic_load_explicit(&a->turn, memory_order_relaxed);
+
+    for (struct fl_ahead_slot *s = a->slot; s < a->slot + FL_AHEAD_SLOTS; s++) {
+        if (s->e == e) {
+            return s;
+        }
+        if (best->e != NULL && (s->e == NULL || now - s->turn > now - best->turn)) {
+            best = s;
+        }
+    }
+    return best;
+}
+
+static void ahead_watch(struct fl_region *r, struct fl_extent *e)
+{
+    if (FL_LIKELY(e->len < FL_AHEAD_FROM)) {
+        return;
+    }
+    struct fl_ahead_slot *s = ahead_slot_for(&r->ahead, e);
+    if (!may_go_ahead(r, e)) {
+        s->e = s->e == e ? NULL : s->e;
+        return;
+    }
+    s->e = e;
+    s->range = fl_range_inner(fl_extent_range(e), fl_page.huge);
+    s->turn = atomic_fetch_add_explicit(&r->ahead.turn, 1, memory_order_relaxed) + 1;
+    atomic_store(&r->wants_worker, true);
+}
+
+bool fl_thin_may_watch(const struct fl_region *r, const struct fl_extent *e)
+{
+    const struct fl_region_config *c = &r->config;
+    bool fresh = (e->left & FL_LEFT_UNSEEN) != 0 || e->content == FL_CONTENT_LAZY;
+
+    return fresh && (e->left & (FL_LEFT_SPARSE | FL_LEFT_HUGETLB)) == 0 && c->wait_for_touch &&
+           !c->first_touch && fl_pages_fault_huge(&r->pages);
+}
+
+/* One that is free or whose block is gone, or that of an earlier watch; else that of the shortest
+ * block among some. */
+static struct fl_thin_slot *thin_slot_for(struct fl_thin *t, const struct fl_extent *e)
+{
+    enum { LOOKED_AT = 16 };
+    struct fl_thin_slot *best = NULL; /* whose block is watched no more: a walk may find it */
+
+    for (unsigned i = 0; i < LOOKED_AT; i++) {
+        struct fl_thin_slot *s = &t->slot[t->next];
+        t->next = (t->next + 1) % FL_THIN_SLOTS;
+        if (s->e == NULL || s->e == e || !fl_extent_is_live(s->e)) {
+            return s;
+        }
+        best = best == NULL || s->len < best->len ? s : best;
+    }
+    t->missed = true;
+    return best;
+}
+
+void fl_thin_begin_watch(struct fl_thin *t, struct fl_thin_slot *s, struct fl_extent *e)
+{
+    s->e = e;
+    s->range = fl_range_inner(fl_extent_range(e), fl_page.huge);
+    s->len = e->len;
+    s->turn = atomic_fetch_add_explicit(&t->turn, 1, memory_order_relaxed) + 1;
+    t->used = (unsigned)fl_max(t->used, (size_t)(s - t->slot) + 1);
+}
+
+void fl_thin_watch(struct fl_region *r, struct fl_extent *e, size_t more)
+{
+    struct fl_thin *t = &r->thin;
+
+    if (more < FL_THIN_FROM || !fl_thin_may_watch(r, e)) {
+        return;
+    }
+    fl_thin_begin_watch(t, thin_slot_for(t, e), e);
+    t->came += more;
+    if (t->came >= FL_THIN_LEAST) {
+        atomic_store(&r->wants_worker, true);
+    }
+}
+
+void fl_thin_forget(struct fl_region *r, struct fl_extent *e)
+{
+    uint8_t had = atomic_fetch_and(&e->user_remapped, (uint8_t)~FL_REMAPPED_THIN);
+
+    r->history.sparse_live -= (had & FL_REMAPPED_THIN) != 0;
+}
+
+void fl_watch_long(struct fl_region *r, struct fl_extent *e)
+{
+    ahead_watch(r, e);
+    fl_thin_watch(r, e, e->len);
+}
