@@ -126,6 +126,7 @@ static bool is_found_inside(struct fl_region *r, const struct fl_extent *e)
 /* Of a divided one the entries inside are its blocks'. */
 static bool are_blocks_found(struct fl_region *r, const struct fl_inner *in)
 {
+    fl_assert(fl_region_is_locked(r));
     for (size_t i = 0; i < in->granules; i++) {
         struct fl_extent *e;
         bool used = in->block[i].state != FL_EXTENT_UNUSED;
@@ -151,6 +152,7 @@ static bool is_queued_right(struct fl_region *r, const struct fl_extent *e)
     enum fl_queue want =
         e->state == FL_EXTENT_FREE ? fl_fit_queue_of(r, e) : (enum fl_queue)FL_QUEUE_NONE;
 
+    fl_assert(fl_region_is_locked(r));
     return e->queue == want ||
            (want == FL_QUEUE_PIECES && (e->queue == FL_QUEUE_NONE || e->queue == FL_QUEUE_SEEN));
 }
@@ -213,6 +215,7 @@ const char *fl_region_check_locked(struct fl_region *r)
     size_t populated = r->pages.reserve.held, nfree[2] = {0, 0};
     const struct fl_extent *left = NULL;
 
+    fl_assert(fl_region_is_locked(r));
     for (uintptr_t addr = r->space.first; addr < end;) {
         const struct fl_extent *e = at(r, addr);
         const char *broken = check_one(r, e, addr, end);

@@ -28,6 +28,7 @@ static struct fl_range inner(const struct fl_extent *e)
 
 static bool keep(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_region_is_locked(r));
     e->advised |= FL_ADVISED_NO_FORK;
     if (fl_sys.advise(inner(e), FL_ADVICE_NO_FORK) == 0) {
         return true;
@@ -44,6 +45,7 @@ static void keep_from_child(struct fl_region *r)
     unsigned n = 0;
     bool may = !fl_sys_is_confined();
 
+    fl_assert(fl_region_is_locked(r));
     (void)fl_cache_drain_all(r, 0);
     (void)fl_pieces_smooth(r, FL_SMOOTHED_MOST);
     FL_EACH_ZONE(r, z)
@@ -84,6 +86,7 @@ void fl_region_fork_lock(struct fl_region *r)
 
 void fl_region_fork_parent(struct fl_region *r)
 {
+    fl_assert(fl_region_is_locked(r));
     atomic_fetch_sub_explicit(&r->fork.threads, 1, memory_order_relaxed);
     fl_depot_fork_parent(r);
     fl_lock_release_in_parent(&r->pages.move.lock);

@@ -50,6 +50,7 @@ static bool note_extent(struct fl_region *r, struct walk *w, const struct fl_ext
     uintptr_t end = e->base + e->len;
     size_t len = end - w->at;
 
+    fl_assert(fl_region_is_locked(r));
     if (e->content == FL_CONTENT_EMPTY || state == FL_EXTENT_FOREIGN) {
         w->at = end;
         return true;

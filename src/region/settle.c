@@ -1,5 +1,6 @@
 /* What piles up while the lock is held, or before it is, is settled by who takes and releases it:
  * what shards and other threads have done meanwhile, frees of handlers, the accounts' peaks. */
+#include "region/state/lock.h"
 #include "region/serve/shard.h"
 #include "region/check.h"
 #include "region/fork.h"
@@ -11,6 +12,7 @@
  * what is armed. And how much of it is there is not looked at. */
 static void drop_if_lazy(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_region_is_locked(r));
     if (e->content == FL_CONTENT_LAZY &&
         fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0) {
         e->content = FL_CONTENT_EMPTY;
@@ -20,6 +22,7 @@ static void drop_if_lazy(struct fl_region *r, struct fl_extent *e)
 
 static void take_over(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_region_is_locked(r));
     if (FL_UNLIKELY(fl_extent_is_user_remapped(e))) {
         if (fl_hugetlb_leave(r, e)) {
             fl_remapped_settle(r, e, fl_remapped_renew(r, e));
@@ -40,6 +43,7 @@ static bool may_take_over(const struct fl_extent *e)
 
 static void take_over_deferred(struct fl_region *r)
 {
+    fl_assert(fl_region_is_locked(r));
     /* acquire: pairs with fl_region_defer */
     struct fl_extent *e = atomic_exchange_explicit(&r->caches.deferred, NULL, memory_order_acquire);
 
@@ -59,6 +63,7 @@ static void take_over_deferred(struct fl_region *r)
 /* The whole structure, at FL_CHECK_LEVEL 3: each time would be quadratic. */
 static void check_now_and_then(struct fl_region *r)
 {
+    fl_assert(fl_region_is_locked(r));
 #if FL_CHECK_LEVEL >= 3
     static unsigned turn; /* Lock: region */
     const char *broken = r->zones.seeded && turn++ % 64 == 0 ? fl_region_check_locked(r) : NULL;
@@ -73,6 +78,7 @@ static void check_now_and_then(struct fl_region *r)
 /* The lock has just been taken. */
 static void begin(struct fl_region *r)
 {
+    fl_assert(fl_region_is_locked(r));
     if (fl_shards_open(&r->shards) != 1) {
         fl_shards_gather(r);
     }
@@ -83,6 +89,7 @@ static void begin(struct fl_region *r)
 
 static void settle_accounts(struct fl_region *r)
 {
+    fl_assert(fl_region_is_locked(r));
     r->settle.due = FL_CHECK_LEVEL >= 3;
     if (r->depots.uses >= FL_DEPOT_USES) {
         fl_depot_resize(r);
@@ -94,6 +101,7 @@ static void settle_accounts(struct fl_region *r)
 /* It is about to be released. */
 static void end(struct fl_region *r)
 {
+    fl_assert(fl_region_is_locked(r));
     if (atomic_load_explicit(&r->caches.deferred, memory_order_relaxed) != NULL) {
         take_over_deferred(r);
     }

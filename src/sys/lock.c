@@ -34,6 +34,11 @@ static void note_release(const struct fl_lock *l)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
+bool fl_lock_is_held(enum fl_rank first, unsigned n)
+{
+    return (held_ranks >> first & (((uint64_t)1 << n) - 1)) != 0;
+}
+
 #if FL_CHECK_LEVEL >= 2
 static void check_order(const struct fl_lock *l)
 {

@@ -308,6 +308,8 @@ static inline bool fl_lock_is_busy(const struct fl_lock *l)
 {
     return atomic_load_explicit(&l->word, memory_order_relaxed) != 0;
 }
+/* Does the calling thread hold one of those `n` ranks? For assertions. */
+bool fl_lock_is_held(enum fl_rank first, unsigned n);
 /* Ends the process, at FL_CHECK_LEVEL 2 and above, where the calling thread holds a lock of that
  * rank or of one behind it: before what may take long. */
 void fl_lock_must_be_free(enum fl_rank rank);

@@ -31,6 +31,7 @@ static uintptr_t find_full(struct fl_region *r)
     uintptr_t end =
         r->space.base + atomic_load_explicit(&r->pages.holes.reach, memory_order_relaxed);
 
+    fl_assert(fl_region_is_locked(r));
     for (int i = 0; i < MENDS_A_LOCK; i++) {
         struct fl_range rest = {fl_max(p->cursor, r->space.base), 0};
         rest.len = end - fl_min(rest.base, end);
@@ -54,6 +55,7 @@ static uintptr_t find_full(struct fl_region *r)
  * of it is there. */
 static void mend(struct fl_region *r, uintptr_t huge)
 {
+    fl_assert(fl_region_is_locked(r));
     r->pieces.mending = huge; /* no piece of it goes meanwhile */
     fl_unsettled_begin();
     fl_region_unlock(r);
@@ -82,6 +84,7 @@ static uint64_t end_of_looks(struct fl_region *r, uint64_t now)
     struct fl_pieces *p = &r->pieces;
     bool again = p->found || p->seen != r->stats.takes;
 
+    fl_assert(fl_region_is_locked(r));
     p->due_ns = now + mend_every;
     p->seen = r->stats.takes;
     p->found = false;

@@ -38,6 +38,7 @@ static struct fl_extent *oldest(struct fl_region *r, uint32_t age)
 {
     struct fl_extent *best = NULL;
 
+    fl_assert(fl_region_is_locked(r));
     FL_EACH_ZONE(r, z)
     {
         struct fl_extent *head = TAILQ_FIRST(&z->pieces);
@@ -61,6 +62,7 @@ void fl_pieces_note_tick(struct fl_region *r)
     struct fl_pieces *p = &r->pieces;
     uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
 
+    fl_assert(fl_region_is_locked(r));
     if (p->dug != 0 && p->refilled > p->dug / 2) {
         p->later = (uint32_t)fl_min(fl_max(1, (size_t)2 * p->later), LATER_MOST);
         p->dug = p->refilled = 0;
@@ -95,6 +97,7 @@ static struct fl_extent *before(struct fl_region *r, const struct fl_extent *e)
 {
     struct fl_extent *left = NULL;
 
+    fl_assert(fl_region_is_locked(r));
     if (e->base == r->space.first || !fl_region_look(r, e->base - fl_page.base, &left)) {
         return NULL;
     }
@@ -125,6 +128,7 @@ static size_t due_in(struct fl_region *r, struct fl_extent *e, struct fl_range h
 {
     size_t sum = 0;
 
+    fl_assert(fl_region_is_locked(r));
     for (e = lowest_in(r, e, huge); e != NULL; e = after(r, e, huge)) {
         if (is_free(e) && fl_extent_is_aged(r, e, age)) {
             sum += fl_range_common(fl_extent_range(e), huge).len;
@@ -136,6 +140,7 @@ static size_t due_in(struct fl_region *r, struct fl_extent *e, struct fl_range h
 /* Those that were not worth it by themselves. */
 static void requeue(struct fl_region *r, struct fl_extent *e, struct fl_range huge)
 {
+    fl_assert(fl_region_is_locked(r));
     for (e = lowest_in(r, e, huge); e != NULL; e = after(r, e, huge)) {
         if (is_free(e) && (e->queue == FL_QUEUE_NONE || e->queue == FL_QUEUE_SEEN)) {
             fl_fit_unqueue(r, e);
@@ -214,6 +219,7 @@ static void note_gone(struct fl_region *r, struct fl_extent *e, bool bare, size_
     size_t n = fl_holes_dig(&r->pages.holes, fl_extent_range(e));
     size_t stripped = bare ? fl_holes_strip(&r->pages.holes, fl_extent_range(e)) : 0;
 
+    fl_assert(fl_region_is_locked(r));
     fl_assert(r->held.populated >= n);
     e->holes += n;
     e->left |= FL_LEFT_HOLLOW;
@@ -229,6 +235,7 @@ static void note_gone(struct fl_region *r, struct fl_extent *e, bool bare, size_
  * kernel was `told`. */
 static void undo_split(struct fl_region *r, struct fl_range huge, uint64_t tries, bool told)
 {
+    fl_assert(fl_region_is_locked(r));
     told = told && r->pages.huge;
     if (r->pieces.tries != tries || (told && r->pieces.mending != 0)) {
         return;
@@ -249,6 +256,7 @@ static void note_refusal(struct fl_region *r)
 {
     uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
 
+    fl_assert(fl_region_is_locked(r));
     r->pieces.resume = now + REFUSED_TICKS;
     r->pieces.refusals++;
 }
@@ -260,6 +268,7 @@ static enum outcome give_apart(struct fl_region *r, struct fl_extent *e, enum ve
     struct fl_range huge = fl_huge_of(e->base);
     uint64_t tries = ++r->pieces.tries;
 
+    fl_assert(fl_region_is_locked(r));
     fl_region_unlock(r);
     bool there = v == TAKE || terms.bare || is_there(e, terms.age);
     bool gone = there && fl_purge_piece(&r->pages, fl_extent_range(e));
@@ -292,6 +301,7 @@ static bool look_at(struct fl_region *r, struct fl_extent *e, uint32_t age, size
     const struct terms terms = {age, false};
     struct fl_range all = fl_extent_range(e), part = fl_range_common(all, fl_huge_of(all.base));
 
+    fl_assert(fl_region_is_locked(r));
     for (int i = 0; i < 2; i++) { /* it may reach into a second one */
         enum verdict v = judge(r, e, part, terms);
         if (v == NO_TABLE) {
@@ -342,6 +352,7 @@ size_t fl_pieces_give_back(struct fl_region *r, uint32_t age, size_t want, unsig
     uint32_t own = own_age(r, age);
     bool more = !fl_sys_is_confined() && (age == 0 || fl_pieces_may_go(r));
 
+    fl_assert(fl_region_is_locked(r));
     want = fl_min(want, there);
     if (age == 0) {
         fl_fit_look_again(r);
@@ -390,6 +401,7 @@ static struct fl_extent *next_fringe(struct fl_region *r, struct fringes *f, str
 {
     struct fl_extent *e;
 
+    fl_assert(fl_region_is_locked(r));
     for (unsigned n = 1; (e = fl_fit_walk(r, &f->walk)) != NULL; n++) {
         *part = fringe(r, e, f, out);
         f->walk.at = part->len != 0 ? fl_range_end(*part) : e->base + e->len;
@@ -413,6 +425,7 @@ static void reach_all(struct fl_region *r)
     size_t used = atomic_load_explicit(&r->space.mapped, memory_order_relaxed) << fl_page.shift;
     uintptr_t end = r->space.base + fl_min(used, r->space.window.all.len);
 
+    fl_assert(fl_region_is_locked(r));
     fl_region_unlock(r);
     (void)fl_holes_reach(&r->pages.holes, end);
     fl_region_lock(r);
@@ -426,6 +439,7 @@ size_t fl_pieces_give_fringes(struct fl_region *r, bool bare)
     struct fringes f = {.bare = bare};
     struct fl_range part;
 
+    fl_assert(fl_region_is_locked(r));
     if (bare || fl_region_free(r).huge != 0) {
         reach_all(r);
     }

@@ -23,6 +23,7 @@ enum { PIECES_STEP_SHARE = 128 };
  * no other thread meanwhile. */
 static bool is_due(struct fl_region *r, size_t len, size_t bound)
 {
+    fl_assert(fl_region_is_locked(r));
     r->pressure.since_look += len;
     if (r->pressure.since_look < bound) {
         return false;
@@ -63,6 +64,7 @@ static size_t take_surplus(struct fl_region *r)
 {
     size_t surplus = r->pressure.surplus;
 
+    fl_assert(fl_region_is_locked(r));
     r->pressure.surplus = 0;
     return surplus;
 }
@@ -73,6 +75,7 @@ static bool are_pieces_due(struct fl_region *r, size_t len)
 {
     size_t least = fl_min(fl_max(r->pressure.most / PIECES_STEP_SHARE, fl_page.base), pieces_step);
 
+    fl_assert(fl_region_is_locked(r));
     r->pieces.since += len;
     if (!atomic_load_explicit(&r->tight, memory_order_relaxed) ||
         r->pieces.since < fl_max(r->pieces.step, least)) {
@@ -100,6 +103,7 @@ static void give_pieces(struct fl_region *r)
 
 void fl_region_unlock_and_look(struct fl_region *r, size_t len)
 {
+    fl_assert(fl_region_is_locked(r));
     if (FL_UNLIKELY(fl_sys_is_confined())) {
         r->pressure.since_look = 0;
         fl_region_unlock(r);

@@ -39,6 +39,7 @@ static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age, size_t 
 {
     struct fl_extent *e = NULL;
 
+    fl_assert(fl_region_is_locked(r));
     FL_EACH_ZONE(r, z)
     {
         struct fl_extent *head = is_of(r, z, w) ? TAILQ_FIRST(&z->by_age) : NULL;
@@ -51,6 +52,7 @@ static struct fl_extent *claim_oldest(struct fl_region *r, uint32_t age, size_t 
 
 static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
 {
+    fl_assert(fl_region_is_locked(r));
     if (gone) {
         r->stats.purge_bytes += e->len;
         r->pressure.surplus -= fl_min(r->pressure.surplus, e->len);
@@ -70,6 +72,7 @@ static size_t purge_extents(struct fl_region *r, uint32_t age, size_t want, size
     size_t given = 0;
     bool gone = true;
 
+    fl_assert(fl_region_is_locked(r));
     while (gone && given < want) {
         size_t left = fl_align_up(fl_min(want - given, purge_chunk), fl_page.huge);
         struct fl_extent *e = claim_oldest(r, age, piece != 0 ? piece : left, w);
@@ -142,6 +145,7 @@ void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone)
                      : 0;
     size_t held = fl_region_counted(r) + len, may = fl_supply_allowed(r, len);
 
+    fl_assert(fl_region_is_locked(r));
     if (r->zones.placing.nodes != 0 && held > may && len > own) {
         (void)fl_pieces_smooth(r, FL_SMOOTHED_MOST);
         (void)purge_extents(r, IDLE_TICKS, fl_min(held - may, len - own), purge_chunk,
@@ -153,6 +157,7 @@ bool fl_region_clear_node(struct fl_region *r, size_t len, unsigned zone)
 {
     struct whose beside = {&r->zones.of[zone], true};
 
+    fl_assert(fl_region_is_locked(r));
     if (zone >= r->zones.placing.nodes) {
         return false;
     }
@@ -167,6 +172,7 @@ bool fl_region_clear_node(struct fl_region *r, size_t len, unsigned zone)
  *   page  a huge one, or, in a small cgroup, a base page */
 static struct fl_extent *claim_hard(struct fl_region *r, struct fl_walk *w, size_t page)
 {
+    fl_assert(fl_region_is_locked(r));
     for (struct fl_extent *e; (e = fl_fit_walk(r, w)) != NULL;) {
         struct fl_range inner = fl_range_inner(fl_extent_range(e), page);
         w->at = e->base + e->len;
@@ -239,6 +245,7 @@ size_t fl_region_trim(struct fl_region *r, size_t pad)
 
 void fl_region_take_loan(struct fl_region *r, struct fl_fill_plan *g)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_assert(g->loans != 0 && g->wanted != 0);
     g->loans--;
     if (atomic_load_explicit(&r->fork.threads, memory_order_relaxed) != 0) {
@@ -283,6 +290,7 @@ size_t fl_region_clear_out(struct fl_region *r)
 
 static bool anything_to_age(struct fl_region *r)
 {
+    fl_assert(fl_region_is_locked(r));
     FL_EACH_ZONE(r, z)
     {
         bool pieces = !TAILQ_EMPTY(&z->pieces) && fl_pieces_may_go_one_day(r);
@@ -337,6 +345,7 @@ bool fl_tick_is_never_due(const struct fl_region *r)
 
 bool fl_tick_is_due(struct fl_region *r)
 {
+    fl_assert(fl_region_is_locked(r));
     if (fl_tick_is_never_due(r)) {
         return false;
     }

@@ -10,6 +10,7 @@ static const size_t smooth_most = (size_t)64 << 20; /* bytes a munmap, of base p
  * none. */
 static struct fl_extent *claim_rough(struct fl_region *r, size_t most)
 {
+    fl_assert(fl_region_is_locked(r));
     FL_EACH_ZONE(r, z)
     {
         struct fl_extent *e = TAILQ_FIRST(&z->rough);
@@ -41,6 +42,7 @@ static size_t note_part(struct fl_region *r, struct fl_extent *e, uintptr_t upto
     struct fl_range part = {e->base, upto - e->base};
     size_t n = fl_holes_dig(&r->pages.holes, part);
 
+    fl_assert(fl_region_is_locked(r));
     (void)fl_holes_strip(&r->pages.holes, part);
     e->holes += n;
     e->left |= FL_LEFT_HOLLOW;
@@ -53,6 +55,7 @@ size_t fl_pieces_smooth(struct fl_region *r, size_t most)
     size_t given = 0, done = 0;
     bool gone = true;
 
+    fl_assert(fl_region_is_locked(r));
     most = fl_min(most, r->pages.holes.split * fl_page.huge);
 
     for (struct fl_extent *e; gone && done < most && (e = claim_rough(r, most - done)) != NULL;) {

@@ -1,6 +1,7 @@
 /* What the kernel has been told of an extent: its bits `advised`, as it is cut and merged.
  * A1  No LIVE, CACHED or EMPTY extent has a bit of hiding.
  * A2  Of an extent that says so all whole huge pages are hidden. */
+#include "region/state/lock.h"
 #include "region/state/counts.h"
 
 #include <errno.h>
@@ -40,6 +41,7 @@ void fl_advice_note_merged(struct fl_extent *e, size_t hidden)
 
 void fl_fork_undo(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_region_is_locked(r));
     if (FL_UNLIKELY((e->advised & FL_ADVISED_NO_FORK) != 0)) {
         fl_lock_permit_calls(true);
         int rc = fl_sys.advise(inner(e), FL_ADVICE_FORK);

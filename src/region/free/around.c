@@ -1,4 +1,5 @@
 /* The extent that an address lies in. */
+#include "region/state/lock.h"
 #include "region/free/fit.h"
 
 /* What others have changed since the walk came to `at`. */
@@ -24,6 +25,7 @@ struct fl_extent *fl_region_extent_around(struct fl_region *r, uintptr_t at,
     struct fl_extent *e, *outer = NULL;
     bool named = fl_region_look(r, at, &e);
 
+    fl_assert(fl_region_is_locked(r));
     *out_in = NULL;
     if (named && e->content != FL_CONTENT_INNER && e->base == at &&
         atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_UNUSED) {

@@ -2,6 +2,7 @@
  *
  * First fit by address, not best fit: on recorded PyTorch steps its window is 1.004 to 1.058 times
  * the live maximum, best fit's 1.009 to 1.113 (docs/internals/regions.md, bench/fit/replay). */
+#include "region/state/lock.h"
 #include "region/free/advised.h"
 #include "region/state/counts.h"
 #include "region/free/fit.h"
@@ -38,6 +39,7 @@ static struct fl_extent_list *list_of(struct fl_zone *z, enum fl_queue queue)
 /* Bytes that requests may be given the pages of. */
 static void count_huge(struct fl_region *r, const struct fl_extent *e, int sign)
 {
+    fl_assert(fl_region_is_locked(r));
     if (e->queue == FL_QUEUE_AGE) {
         size_t huge = fl_range_inner(fl_extent_range(e), fl_page.huge).len;
         r->zones.of[e->zone].free.huge += sign > 0 ? huge : -huge;
@@ -47,6 +49,7 @@ static void count_huge(struct fl_region *r, const struct fl_extent *e, int sign)
 /* It counts no more. */
 static FL_INLINE void unlist(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_region_is_locked(r));
     if (e->queue != FL_QUEUE_NONE) {
         TAILQ_REMOVE(list_of(&r->zones.of[e->zone], e->queue), e, by_age);
         e->queue = FL_QUEUE_NONE;
@@ -69,6 +72,7 @@ static FL_INLINE void leave(struct fl_region *r, struct fl_extent *e)
 {
     struct fl_free *free = &r->zones.of[e->zone].free;
 
+    fl_assert(fl_region_is_locked(r));
     fl_assert(fl_extent_state(e) == FL_EXTENT_FREE);
     unqueue(r, e);
     fl_assert(!fl_extent_is_populated(e) || free->bytes >= fl_extent_there(e));
@@ -81,6 +85,7 @@ static void enter(struct fl_region *r, struct fl_extent *e)
 {
     struct fl_free *free = &r->zones.of[e->zone].free;
 
+    fl_assert(fl_region_is_locked(r));
     fl_assert(fl_extent_state(e) == FL_EXTENT_FREE);
     free->hidden += (e->advised & FL_ADVISED_NO_DUMP) != 0;
     free->bytes += fl_extent_is_populated(e) ? fl_extent_there(e) : 0;
@@ -96,6 +101,7 @@ void fl_fit_remove(struct fl_region *r, struct fl_extent *e)
 /* `into` takes over its neighbour `gone`, which is FREE, and in its tree still. */
 static void absorb(struct fl_region *r, struct fl_extent *into, struct fl_extent *gone)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_assert(into->zone == gone->zone);
     fl_assert((into->content == FL_CONTENT_EMPTY) == (gone->content == FL_CONTENT_EMPTY));
     fl_assert(into->base + into->len == gone->base || gone->base + gone->len == into->base);
@@ -139,6 +145,7 @@ enum fl_queue fl_fit_queue_of(struct fl_region *r, const struct fl_extent *e)
 /* Oldest first, nearly: what comes back older than the head becomes the head. */
 void fl_fit_enqueue(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_assert(fl_extent_state(e) == FL_EXTENT_FREE);
     e->queue = (uint8_t)queue_of(r, e);
     struct fl_extent_list *list = list_of(&r->zones.of[e->zone], e->queue);
@@ -159,6 +166,7 @@ void fl_fit_enqueue(struct fl_region *r, struct fl_extent *e)
 
 void fl_fit_note_seen(struct fl_region *r, struct fl_extent *e, bool again)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_assert(fl_extent_state(e) == FL_EXTENT_FREE);
     fl_fit_unqueue(r, e);
     if (again) {
@@ -171,6 +179,7 @@ void fl_fit_look_again(struct fl_region *r)
 {
     struct fl_extent *e;
 
+    fl_assert(fl_region_is_locked(r));
     FL_EACH_ZONE(r, z)
     {
         while ((e = TAILQ_FIRST(&z->seen)) != NULL) {
@@ -199,6 +208,7 @@ static bool join(struct fl_region *r, struct fl_extent *e, struct fl_extent *gon
 {
     bool before = gone->base + gone->len == e->base;
 
+    fl_assert(fl_region_is_locked(r));
     fl_assert(fl_extent_state(e) != FL_EXTENT_FREE && fl_extent_state(gone) != FL_EXTENT_FREE);
     if ((!before && e->base + e->len != gone->base) || e->zone != gone->zone || !is_plain(e) ||
         !is_plain(gone)) {
@@ -219,6 +229,7 @@ static bool join(struct fl_region *r, struct fl_extent *e, struct fl_extent *gon
 
 struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_assert(fl_extent_is_sound(e));
     fl_assert(e->content == FL_CONTENT_EMPTY || e->content == FL_CONTENT_POPULATED);
     bool empty = e->content == FL_CONTENT_EMPTY;
@@ -265,6 +276,7 @@ struct fl_extent *fl_fit_insert(struct fl_region *r, struct fl_extent *e)
 
 struct fl_extent *fl_fit_join(struct fl_region *r, struct fl_extent *run, struct fl_extent *e)
 {
+    fl_assert(fl_region_is_locked(r));
     if (run != NULL && join(r, run, e)) {
         return run;
     }
@@ -276,6 +288,7 @@ struct fl_extent *fl_fit_join(struct fl_region *r, struct fl_extent *run, struct
 
 struct fl_extent *fl_fit_change_zone(struct fl_region *r, struct fl_extent *e, unsigned zone)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_fit_remove(r, e);
     fl_extent_set_zone(e, zone);
     return fl_fit_insert(r, e);
@@ -303,6 +316,7 @@ void fl_fit_cut(struct fl_region *r, struct fl_extent *e, struct fl_extent *head
 
 void fl_fit_shorten(struct fl_region *r, struct fl_extent *e, size_t len)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_assert(fl_extent_state(e) == FL_EXTENT_FREE && e->content == FL_CONTENT_POPULATED);
     fl_assert(len != 0 && len <= e->len && e->holes == 0);
     if (len == e->len) {
@@ -330,6 +344,7 @@ struct fl_extent *fl_fit_walk(struct fl_region *r, struct fl_walk *w)
 {
     struct fl_extent *e = NULL;
 
+    fl_assert(fl_region_is_locked(r));
     for (; w->zone < r->zones.n; w->zone++, w->at = 0) {
         e = fl_tree_from(&r->zones.of[w->zone].populated, w->at);
         if (e != NULL) {

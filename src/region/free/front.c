@@ -1,4 +1,5 @@
 /* The front of free memory that is there: most requests take that. Lock: that of its zone. */
+#include "region/state/lock.h"
 #include "region/free/fit.h"
 #include "region/free/front.h"
 #include "region/state/counts.h"
@@ -15,6 +16,7 @@ struct fl_extent *fl_carve_front(struct fl_region *r, struct fl_extent *e, size_
     unsigned zone = e->zone;
     uint8_t left = e->left != 0 ? FL_LEFT_HOLLOW : 0;
 
+    fl_assert(fl_region_is_locked(r));
     fl_assert(fl_carve_is_plain(e, e->base, len));
     fl_fit_shorten(r, e, len);
     struct fl_extent *live = fl_extent_make(r, part, FL_CONTENT_POPULATED, zone);

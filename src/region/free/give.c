@@ -1,9 +1,11 @@
 /* Blocks back among the free ones, merged with their neighbours. Lock: region. */
+#include "region/state/lock.h"
 #include "region/free/fit.h"
 #include "region/state/counts.h"
 
 void fl_region_count_given(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED || fl_extent_state(e) == FL_EXTENT_LIVE);
     fl_region_count_gone(r, e);
     if (e->content == FL_CONTENT_LAZY) { /* whatever of it is there: the purge will tell */
@@ -17,6 +19,7 @@ void fl_region_count_given(struct fl_region *r, struct fl_extent *e)
 
 void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_region_count_given(r, e);
     (void)fl_fit_insert(r, e);
 }
@@ -26,6 +29,7 @@ size_t fl_region_give_chain(struct fl_region *r, struct fl_extent *e)
     struct fl_extent *run = NULL;
     size_t before = r->stats.in_use, n = 0;
 
+    fl_assert(fl_region_is_locked(r));
     for (struct fl_extent *next; e != NULL; e = next, n++) {
         next = e->next;
         e->unreclaimable = e->len;

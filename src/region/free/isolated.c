@@ -1,5 +1,6 @@
 /* Extents out of the trees while their pages are given back, moved or cleared with no lock held.
  * In a child of fork(2) the thread that was at it is missing: fork.c gives such extents up. */
+#include "region/state/lock.h"
 #include "region/free/advised.h"
 #include "region/free/isolated.h"
 #include "region/state/counts.h"
@@ -9,6 +10,7 @@
 static struct fl_extent *make_edge(struct fl_region *r, struct fl_range edge,
                                    const struct fl_extent *of, size_t holes)
 {
+    fl_assert(fl_region_is_locked(r));
     if (edge.len == 0) {
         return NULL;
     }
@@ -44,6 +46,7 @@ static size_t holes_of_edges(struct fl_region *r, const struct fl_extent *e, str
 
 void fl_isolated_put(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_assert(fl_extent_state(e) == FL_EXTENT_FREE && fl_extent_is_sound(e));
     atomic_store_explicit(&e->state, FL_EXTENT_ISOLATED, memory_order_relaxed);
     TAILQ_INSERT_TAIL(&r->isolated, e, by_age);
@@ -56,6 +59,7 @@ struct fl_extent *fl_isolated_claim(struct fl_region *r, struct fl_extent *e, si
     struct fl_range inner = fl_range_inner(whole, fl_page.huge);
     size_t len = fl_min(inner.len, fl_align_down(most, fl_page.huge));
 
+    fl_assert(fl_region_is_locked(r));
     return fl_isolated_claim_part(r, e, (struct fl_range){fl_range_end(inner) - len, len});
 }
 
@@ -71,6 +75,7 @@ struct fl_extent *fl_isolated_claim_part(struct fl_region *r, struct fl_extent *
 {
     struct fl_range head = {e->base, part.base - e->base};
 
+    fl_assert(fl_region_is_locked(r));
     fl_assert(part.len != 0 && fl_range_common(part, fl_extent_range(e)).len == part.len);
     size_t in_tail, in_head = holes_of_edges(r, e, head, behind(e, part), &in_tail);
     struct fl_extent *before = make_edge(r, head, e, in_head);
@@ -102,6 +107,7 @@ size_t fl_isolated_bytes(const struct fl_region *r)
 
 void fl_isolated_take(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_assert(fl_extent_state(e) == FL_EXTENT_ISOLATED);
     TAILQ_REMOVE(&r->isolated, e, by_age);
     fl_unsettled_end();
@@ -109,6 +115,7 @@ void fl_isolated_take(struct fl_region *r, struct fl_extent *e)
 
 void fl_isolated_return(struct fl_region *r, struct fl_extent *e, bool gone)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_isolated_take(r, e);
     if (gone) {
         fl_assert(r->held.populated >= fl_extent_there(e));

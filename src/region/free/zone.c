@@ -75,6 +75,7 @@ bool fl_zone_may_lend(const struct fl_region *r, unsigned zone)
 /* What shards have left of theirs is the first one's again, and merges. Lock: region. */
 static void take_back_empty(struct fl_region *r)
 {
+    fl_assert(fl_region_is_locked(r));
     for (struct fl_zone *z = r->zones.of + 1; z < r->zones.of + fl_shards_open(&r->shards); z++) {
         for (struct fl_extent *e; (e = fl_tree_lowest(&z->empty)) != NULL;) {
             (void)fl_fit_change_zone(r, e, 0);
@@ -102,6 +103,7 @@ void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align
     size_t least = fl_align_up(len + huge_align, fl_page.huge);
     size_t want = fl_max(least, block_of(r));
 
+    fl_assert(fl_region_is_locked(r));
     if (least < len || (zone == no_zone && fl_shards_open(&r->shards) == 1) ||
         first_empty(r, zone, huge_len, huge_align) != NULL ||
         fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS + 1) != 0) {
@@ -147,6 +149,7 @@ static void add_extent(struct fl_region *r, const struct fl_extent *e, struct fl
     unsigned nodes = r->zones.placing.nodes;
     size_t there = fl_extent_populated(e) - fl_holes_in(&r->pages.holes, fl_extent_range(e));
 
+    fl_assert(fl_region_is_locked(r));
     if (e->zone >= fl_placing_touch(&r->zones.placing)) {
         out->several += there;
         return;

@@ -21,6 +21,7 @@ static const size_t batch = (size_t)64 << 20; /* bytes looked at, and collapsed,
 
 static void start(struct fl_region *r)
 {
+    fl_assert(fl_region_is_locked(r));
     r->repair.active = true;
     r->repair.begun++;
     r->repair.cursor = r->repair.repaired = r->repair.refused = r->repair.left = 0;
@@ -30,6 +31,7 @@ static void start(struct fl_region *r)
 
 void fl_repair_begin(struct fl_region *r)
 {
+    fl_assert(fl_region_is_locked(r));
     if (r->pages.huge && r->held.populated >= FL_WORKER_FROM) {
         start(r);
         r->repair.forked = true;
@@ -46,6 +48,7 @@ static struct fl_range next_committed(struct fl_region *r, uintptr_t from, uintp
     uintptr_t end = fl_range_end(r->space.window.all), addr = r->space.first;
     struct fl_extent *first = NULL;
 
+    fl_assert(fl_region_is_locked(r));
     if (from > addr && fl_inner_around(&r->space, from, &first) == NULL) {
         first = fl_extent_around(&r->space, from);
         if (first != NULL) { /* where a look ended the next one begins */
@@ -93,6 +96,7 @@ static uint64_t end_of_pass(struct fl_region *r)
 {
     struct fl_repair *p = &r->repair;
 
+    fl_assert(fl_region_is_locked(r));
     p->quiet_ns = p->repaired != 0 ? 0 : p->quiet_ns + p->rest_ns;
     p->rest_ns = p->repaired != 0 ? FL_REPAIR_REST : p->rest_ns * 2;
     p->rest_ns = p->rest_ns < rest_most ? p->rest_ns : rest_most;

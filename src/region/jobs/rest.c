@@ -42,6 +42,7 @@ static struct use uses(const struct fl_region *r)
     uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed) + 1;
     struct use u = {.requests = r->stats.takes};
 
+    fl_assert(fl_region_is_locked(r));
     for (struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
         u.requests += atomic_load_explicit(&c->stats.cache_hits, memory_order_relaxed);
         if (atomic_load_explicit(&c->listed, memory_order_relaxed)) {

@@ -46,6 +46,7 @@ static bool may_know(const struct fl_extent *e)
 /* The lowest first, as requests have them. What else an extent has is there at the next call. */
 static struct fl_extent *claim_dirty(struct fl_region *r, struct fl_walk *w)
 {
+    fl_assert(fl_region_is_locked(r));
     for (struct fl_extent *e; (e = fl_fit_walk(r, w)) != NULL;) {
         bool may = e->queue == FL_QUEUE_AGE && may_know(e);
         struct fl_range piece = may ? dirty_piece(e) : (struct fl_range){e->base, 0};

@@ -102,6 +102,7 @@ static bool mark(struct fl_region *r, struct fl_thin_slot *s, const struct fl_th
 {
     struct fl_extent *e = s->turn == v->turn && around(s).len != 0 ? s->e : NULL;
 
+    fl_assert(fl_region_is_locked(r));
     if (e == NULL) {
         return false;
     }
@@ -306,6 +307,7 @@ static bool is_wanted(const struct fl_region *r, const struct fl_extent *e)
     bool fits = t->walk_gives ? fl_extent_is_merely_thin(e)
                               : fl_thin_may_watch(r, e) && !fl_extent_is_user_remapped(e);
 
+    fl_assert(fl_region_is_locked(r));
     return fl_extent_is_live(e) && fits && fl_evidence_is_kind_thin(t, e->len);
 }
 
@@ -315,6 +317,7 @@ static uintptr_t after_walk(struct fl_region *r)
 {
     struct fl_thin *t = &r->thin;
 
+    fl_assert(fl_region_is_locked(r));
     t->walk_gives = !t->walk_gives;
     return t->walk_gives ? r->space.first : 0;
 }
@@ -323,6 +326,7 @@ static void begin_walk(struct fl_region *r)
 {
     struct fl_thin *t = &r->thin;
 
+    fl_assert(fl_region_is_locked(r));
     if (t->thin_kinds == 0) {
         t->missed |= t->walk != 0;
         t->walk = 0;
@@ -342,6 +346,7 @@ static void walk_on(struct fl_region *r)
     struct fl_thin_slot *s;
     unsigned at = 0;
 
+    fl_assert(fl_region_is_locked(r));
     begin_walk(r);
     for (unsigned i = 0; t->walk != 0 && i < STEPS && (s = free_slot(t, &at)) != NULL; i++) {
         const struct fl_inner *in;

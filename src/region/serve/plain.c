@@ -41,6 +41,7 @@ static struct fl_extent *take(struct fl_region *r, struct fl_cache *own, size_t 
     struct fl_extent *e;
     unsigned n;
 
+    fl_assert(fl_region_is_locked(r));
     (void)fl_region_give_chain(r, fl_depot_trim(r, own));
     e = first(r, len, align, zone);
     if (e == NULL && own != NULL && fl_cache_drain(r, own, 0) != 0) {

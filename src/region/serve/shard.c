@@ -51,6 +51,7 @@ static bool lock(struct fl_shard *s, bool (*acquire)(struct fl_lock *l))
 
 static void note_longest(struct fl_region *r, struct fl_shard *s)
 {
+    fl_assert(fl_region_is_locked(r));
     atomic_store_explicit(&s->longest, fl_tree_longest(&r->zones.of[s - r->shards.of].populated),
                           memory_order_relaxed);
 }
@@ -58,6 +59,7 @@ static void note_longest(struct fl_region *r, struct fl_shard *s)
 /* And what a handler that interrupted the lock's holder has freed, as fl_region_unlock. */
 static void unlock(struct fl_region *r, struct fl_shard *s)
 {
+    fl_assert(fl_region_is_locked(r));
     note_longest(r, s);
     fl_lock_release(&s->lock);
     fl_region_leave();
@@ -137,6 +139,7 @@ void fl_shards_judge(struct fl_region *r)
                     !fl_region_is_scarce(r) && !r->fork.orphans && r->pressure.surplus == 0 &&
                     fl_tick_is_never_due(r);
 
+    fl_assert(fl_region_is_locked(r));
     atomic_store_explicit(&r->shards.ordinary, ordinary, memory_order_relaxed);
     r->shards.slack = slack(r);
     for (unsigned i = 0; i < fl_shards_open(&r->shards); i++) {
@@ -164,6 +167,7 @@ static bool is_here(struct fl_region *r, const struct fl_shard *s, struct fl_ext
 {
     bool plain = FL_LIKELY(is_plain(e));
 
+    fl_assert(fl_region_is_locked(r));
     if (plain && fl_extent_zone(e) == (unsigned)(s - r->shards.of)) {
         return true;
     }
@@ -180,6 +184,7 @@ static void put_down_chain(struct fl_region *r, struct fl_shard *s, struct fl_ex
 {
     struct fl_extent *run = NULL;
 
+    fl_assert(fl_region_is_locked(r));
     for (struct fl_extent *next; e != NULL; e = next) {
         next = e->next;
         if (is_here(r, s, e)) {
@@ -197,6 +202,7 @@ static struct fl_extent *take_from(struct fl_region *r, struct fl_shard *s, stru
 {
     unsigned zone = (unsigned)(s - r->shards.of);
 
+    fl_assert(fl_region_is_locked(r));
     put_down_chain(r, s, take_left(s));
     put_down_chain(r, s, fl_depot_trim(r, own));
     if (fl_extent_spare(&r->space, zone) == 0) {
@@ -222,11 +228,13 @@ static bool is_due(const struct fl_region *r, const struct fl_shard *s)
     size_t rest = every - fl_min(r->pressure.since_look, every);
     unsigned n = fl_shards_open(&r->shards);
 
+    fl_assert(fl_region_is_locked(r));
     return s->since.came_back >= fl_max(rest / n, every / LOOKS / n);
 }
 
 static void unlock_as_due(struct fl_region *r, struct fl_shard *s)
 {
+    fl_assert(fl_region_is_locked(r));
     if (FL_UNLIKELY(is_ordinary(r) && is_due(r, s))) {
         atomic_store_explicit(&r->shards.due, true, memory_order_relaxed);
     }
@@ -239,6 +247,7 @@ static struct fl_extent *try(struct fl_region *r, struct fl_shard *s, struct fl_
 {
     struct fl_extent *e = NULL;
 
+    fl_assert(fl_region_is_locked(r));
     *more = is_ordinary(r) && has_slack(r, s) && !fl_left_is_sparse(r, len);
     if (*more) {
         e = take_from(r, s, own, len);
@@ -366,6 +375,7 @@ static void add_up(struct fl_region *r, struct fl_shard *s)
 {
     const struct fl_shard_counts *c = &s->since;
 
+    fl_assert(fl_region_is_locked(r));
     r->stats.takes += c->takes;
     r->stats.take_bytes += c->take_bytes;
     r->stats.kept += c->kept;
@@ -382,6 +392,7 @@ void fl_shards_gather(struct fl_region *r)
 {
     unsigned n = fl_shards_open(&r->shards);
 
+    fl_assert(fl_region_is_locked(r));
     for (unsigned i = 0; i < n; i++) {
         add_up(r, &r->shards.of[i]);
     }

@@ -41,6 +41,7 @@ static bool is_wanted(struct fl_region *r)
     uint64_t blocks = r->stats.takes + r->stats.kept - r->stats.gives;
     uint64_t locks = r->stats.locks, since = locks - r->shards.looked_at;
 
+    fl_assert(fl_region_is_locked(r));
     r->shards.looked_at = locks;
     if (since > OF_LOCKS) { /* threads that move about come to all CPUs with time */
         atomic_store_explicit(&r->shards.cpus, 0, memory_order_relaxed);
@@ -96,6 +97,7 @@ static bool may_change(const struct fl_region *r, const struct fl_extent *e)
 /* Into that zone. Returns the extent that it is, or is part of. */
 static struct fl_extent *change(struct fl_region *r, struct fl_extent *e, unsigned zone)
 {
+    fl_assert(fl_region_is_locked(r));
     if (atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_FREE) {
         fl_extent_set_zone(e, zone);
         return e;
@@ -130,6 +132,7 @@ void fl_shards_share_out(struct fl_region *r)
     unsigned zone = fl_shards_open(&r->shards) - 1;
     struct fl_extent *e;
 
+    fl_assert(fl_region_is_locked(r));
     if (r->shards.cursor == 0) {
         return;
     }
@@ -153,6 +156,7 @@ void fl_shards_open_one(struct fl_region *r)
 {
     unsigned zone = fl_shards_open(&r->shards);
 
+    fl_assert(fl_region_is_locked(r));
     if (zone == FL_SHARDS) {
         return;
     }

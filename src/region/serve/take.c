@@ -26,6 +26,7 @@ enum {
  * touches nothing. The pagemap is mapped once for both, the seed and the request. */
 int fl_take_seed(struct fl_region *r, size_t len)
 {
+    fl_assert(fl_region_is_locked(r));
     if (r->zones.seeded) {
         return 0;
     }
@@ -50,6 +51,7 @@ int fl_take_seed(struct fl_region *r, size_t len)
 static void note_grown(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *live,
                        enum fl_refusal holes, bool on_touch)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_left_note_holes(r, g, live, holes);
     r->stats.stalls +=
         (g->budgeted != 0 && !g->leaves) || (g->holes != 0 && !g->leave_holes && !on_touch);
@@ -65,6 +67,7 @@ static struct fl_extent *grow(struct fl_region *r, struct fl_fill_plan *g)
     bool on_touch = g->on_touch;
     enum fl_refusal holes = FL_REFUSED_NOT; /* why they may not be filled */
 
+    fl_assert(fl_region_is_locked(r));
     if (FL_UNLIKELY(r->zones.placing.nodes != 0) && !on_touch) {
         fl_region_make_way(r, len, g->zone);
     }
@@ -97,6 +100,7 @@ static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align
     struct fl_extent *live = NULL;
     struct fl_fill_plan *g = FL_FILL_PLAN();
 
+    fl_assert(fl_region_is_locked(r));
     fl_fill_begin(g, false, NULL);
     g->asked.len = fl_align_up(len, fl_page.huge);
     g->asked.align = fl_max(align, fl_page.huge);
@@ -134,6 +138,7 @@ struct fl_extent *fl_take_sparse(struct fl_region *r, size_t len, size_t align, 
 {
     struct fl_extent *e = take_lazy(r, len, align, zone, true, true);
 
+    fl_assert(fl_region_is_locked(r));
     if (e != NULL) {
         e->left = FL_LEFT_SPARSE | FL_LEFT_UNSEEN;
         r->history.sparse_live++;
@@ -166,6 +171,7 @@ static struct fl_extent *take_populated(struct fl_region *r, struct fl_fill_plan
     size_t len = g->asked.len, align = g->asked.align;
     struct fl_extent *e = first_populated(r, len, align, zone);
 
+    fl_assert(fl_region_is_locked(r));
     if (e == NULL || (g->sparse && e->left != 0)) {
         return NULL;
     }
@@ -203,6 +209,7 @@ static struct fl_extent *take_sparse(struct fl_region *r, struct fl_fill_plan *g
         !g->asked.wish->on_touch && fl_left_is_beyond(r, len) && has_room(r, g->zone, len);
     struct fl_extent *e = g->sparse || beyond ? fl_take_sparse(r, len, align, g->zone) : NULL;
 
+    fl_assert(fl_region_is_locked(r));
     if (e == NULL && g->sparse) { /* what is free is better than nothing */
         g->sparse = false;
         e = take_populated(r, g, g->zone);
@@ -215,6 +222,7 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_fill_plan *g
     const struct fl_wish *wish = g->asked.wish;
     size_t len = g->asked.len;
 
+    fl_assert(fl_region_is_locked(r));
     if (fl_take_seed(r, len) != 0 || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
         return NULL;
     }
@@ -254,6 +262,7 @@ static struct fl_extent *take_in(struct fl_region *r, struct fl_fill_plan *g, un
     bool look = g->look, lent = g->lent;
     uint8_t loans = g->loans, dry = g->dry;
 
+    fl_assert(fl_region_is_locked(r));
     fl_fill_begin(g, g->zero, g->seen);
     g->look = look;
     g->loans = loans;
@@ -271,6 +280,7 @@ static struct fl_extent *take_wished(struct fl_region *r, struct fl_fill_plan *g
     struct fl_extent *e = NULL;
     unsigned i = 0;
 
+    fl_assert(fl_region_is_locked(r));
     do {
         e = take_in(r, g, wish->zone[i], false);
         if (e == NULL && g->refusal == FL_REFUSED_NODE &&
@@ -289,6 +299,7 @@ static struct fl_extent *take_wished(struct fl_region *r, struct fl_fill_plan *g
  * loan comes first, and then the request begins anew, with what was seen. */
 static struct fl_extent *take_looking(struct fl_region *r, struct fl_fill_plan *g)
 {
+    fl_assert(fl_region_is_locked(r));
     for (;;) {
         struct fl_extent *e = take_wished(r, g);
         bool looks = e == NULL && g->refusal == FL_REFUSED_LOOK && g->seen == NULL;
@@ -304,6 +315,7 @@ static struct fl_extent *take_looking(struct fl_region *r, struct fl_fill_plan *
  * region; it is released where a node is cleared. */
 static unsigned zone_with_room(struct fl_region *r, size_t len, const struct fl_wish *wish)
 {
+    fl_assert(fl_region_is_locked(r));
     for (unsigned i = 0; i < wish->n; i++) {
         unsigned zone = wish->zone[i];
         if (has_room(r, zone, len) ||
@@ -325,6 +337,7 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_fill_plan *
     const struct fl_wish *wish = g->asked.wish;
     size_t len = g->asked.len;
 
+    fl_assert(fl_region_is_locked(r));
     if (g->refusal == FL_REFUSED_MEMORY && fl_region_free(r).bytes >= fl_page.huge) {
         fl_region_unlock(r);
         size_t given = fl_region_purge_some(r, 0, len + 2 * fl_page.huge);
@@ -357,6 +370,7 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_fill_plan *
 /* Neither addresses, maps nor memory are to be had: what others hold in vain may be enough. */
 static bool others_gave(struct fl_region *r)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_region_unlock(r);
     size_t given = fl_region_release_more(r);
     fl_region_lock(r);
@@ -373,6 +387,7 @@ bool fl_region_is_bound(void)
 /* Lock: region. */
 static void note_taken(struct fl_region *r, struct fl_extent *e, bool zero)
 {
+    fl_assert(fl_region_is_locked(r));
     r->stats.takes++;
     r->stats.take_bytes += e->len;
     fl_region_count_use(r, (int64_t)e->len);

@@ -142,6 +142,7 @@ struct fl_extent *fl_hugetlb_take(struct fl_region *r, size_t len, size_t align)
 
 bool fl_hugetlb_leave(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_region_is_locked(r));
     if (!is_on_hugetlb(e)) {
         return true;
     }

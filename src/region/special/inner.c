@@ -17,6 +17,7 @@ static int make_room(struct fl_region *r, struct fl_inner *in, size_t granules)
 {
     size_t index = r->space.descriptors.used + 1;
 
+    fl_assert(fl_region_is_locked(r));
     if (index + granules > UINT32_MAX || !fl_extent_map(&r->space, index + granules - 1)) {
         return -ENOMEM;
     }
@@ -35,6 +36,7 @@ static void make_block(struct fl_region *r, struct fl_inner *in, uintptr_t base,
 {
     struct fl_extent *e = &in->block[i];
 
+    fl_assert(fl_region_is_locked(r));
     e->base = base;
     e->len = fl_page.base;
     e->content = FL_CONTENT_INNER;
@@ -67,6 +69,7 @@ static struct fl_extent *take_unfilled(struct fl_region *r, size_t len, unsigned
 {
     struct fl_extent *e = fl_take_lazy(r, len, fl_page.huge, zone, sparse);
 
+    fl_assert(fl_region_is_locked(r));
     if (e != NULL) { /* it is no request's */
         r->stats.lazy--;
         r->stats.lazy_bytes -= len;
@@ -82,6 +85,7 @@ struct fl_extent *fl_part_take(struct fl_region *r, size_t len, unsigned zone)
                               ? NULL
                               : take_unfilled(r, len, zone, true);
 
+    fl_assert(fl_region_is_locked(r));
     if (e != NULL) {
         e->content = FL_CONTENT_PART;
     }
@@ -91,6 +95,7 @@ struct fl_extent *fl_part_take(struct fl_region *r, size_t len, unsigned zone)
 /* Lock: region. */
 static void enlist(struct fl_region *r, struct fl_inner *in)
 {
+    fl_assert(fl_region_is_locked(r));
     if (!in->listed) {
         in->listed = true;
         in->next = r->space.inners;
@@ -123,6 +128,7 @@ int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len)
  * back for what comes here. */
 static void make_way(struct fl_region *r, size_t len, unsigned zone)
 {
+    fl_assert(fl_region_is_locked(r));
     if (atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) == FL_METHOD_NONE &&
         fl_supply_is_full(r, len, len)) {
         fl_region_unlock(r);

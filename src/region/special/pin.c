@@ -104,6 +104,7 @@ static unsigned zone_for(struct fl_region *r, int node)
 /* Lock: region. */
 static void enlist(struct fl_region *r, struct fl_extent *e, enum fl_pin_fork fork)
 {
+    fl_assert(fl_region_is_locked(r));
     e->advised = fork == FL_PIN_APART ? FL_ADVISED_NO_FORK : 0;
     TAILQ_INSERT_TAIL(&r->pinned, e, by_age);
     r->held.pinned += e->len;
@@ -113,6 +114,7 @@ static void enlist(struct fl_region *r, struct fl_extent *e, enum fl_pin_fork fo
 /* Lock: region. */
 static void strike(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_region_is_locked(r));
     TAILQ_REMOVE(&r->pinned, e, by_age);
     r->held.pinned -= e->len;
     e->advised = 0;

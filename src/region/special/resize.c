@@ -20,6 +20,7 @@ static void shrink(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     struct fl_range tail = {e->base + len, e->len - len};
 
+    fl_assert(fl_region_is_locked(r));
     fl_region_count_use(r, -(int64_t)tail.len);
     e->len = len;
     fl_extent_publish(&r->space, e);
@@ -35,6 +36,7 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
     struct fl_extent *f = fl_extent_free_at(&r->space, end, e->zone);
     enum fl_refusal holes;
 
+    fl_assert(fl_region_is_locked(r));
     g->zone = e->zone;
     g->refusal = FL_REFUSED_NOT;
     g->run = (struct fl_run){.start = f, .part = {end, more}, .want = more};
@@ -69,6 +71,7 @@ static bool extend_looking(struct fl_region *r, struct fl_extent *e, size_t len,
 {
     bool done = extend(r, e, len, g);
 
+    fl_assert(fl_region_is_locked(r));
     if (!done && g->refusal == FL_REFUSED_LOOK && fl_look_leaving_lock(r) &&
         fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) == 0) {
         g->seen = &r->look.noted;
@@ -85,6 +88,7 @@ static void shrink_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
     size_t kept = fl_align_up(len, fl_page.huge);
     struct fl_range tail = {e->base + kept, e->len - kept};
 
+    fl_assert(fl_region_is_locked(r));
     if (tail.len == 0) {
         return;
     }
@@ -111,6 +115,7 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
     struct fl_extent *next =
         fl_extent_free_at(&r->space, end, fl_placing_when_empty(&r->zones.placing, e->zone));
 
+    fl_assert(fl_region_is_locked(r));
     if (fl_region_is_absurd(r, len) || next == NULL || next->content != FL_CONTENT_EMPTY ||
         next->len < more) {
         return false;
@@ -162,6 +167,7 @@ static bool waits_behind(struct fl_region *r, const struct fl_extent *e, size_t 
 /* Depots are emptied for what lies right there alone. */
 static void drain_for(struct fl_region *r, const struct fl_extent *e, size_t len)
 {
+    fl_assert(fl_region_is_locked(r));
     (void)fl_cache_drain_some(r, FL_DRAINED_AT_ONCE);
     if (waits_behind(r, e, len)) {
         (void)fl_cache_drain_all(r, 0);
@@ -265,6 +271,7 @@ static FL_APART struct fl_extent *carve_alike(struct fl_region *r, const struct 
     size_t all = fl_align_up(into + len, fl_page.huge), fresh = all - own.len;
     unsigned zone = fl_placing_when_empty(&r->zones.placing, e->zone);
 
+    fl_assert(fl_region_is_locked(r));
     g->zone = (uint8_t)zone;
     g->exempt = own.len;
     fl_zone_extend(r, zone, all, fl_page.huge);

@@ -140,6 +140,7 @@ bool fl_region_withhold(struct fl_region *r, struct fl_extent *e)
 
 static void put_edge(struct fl_region *r, uintptr_t base, uintptr_t end, unsigned zone)
 {
+    fl_assert(fl_region_is_locked(r));
     if (end > base) {
         (void)fl_fit_insert(
             r, fl_extent_make(r, (struct fl_range){base, end - base}, FL_CONTENT_POPULATED, zone));
@@ -152,6 +153,7 @@ static void put_apart(struct fl_region *r, struct fl_extent *e, struct fl_range 
     struct fl_range all = fl_extent_range(e);
     unsigned zone = e->zone;
 
+    fl_assert(fl_region_is_locked(r));
     r->held.populated -= fl_extent_is_populated(e) ? all.len : 0;
     r->held.populated += all.len - inner.len;
     e->content = FL_CONTENT_EMPTY;
@@ -168,6 +170,7 @@ static FL_APART void settle(struct fl_region *r, struct fl_extent *e, bool renew
     struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
     bool apart = renewed && inner.len != 0 && has_room;
 
+    fl_assert(fl_region_is_locked(r));
     fl_region_count_gone(r, e);
     if (renewed && !apart && inner.len != 0) { /* no descriptors: then it stays one */
         fl_lock_permit_calls(true);

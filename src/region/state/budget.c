@@ -1,5 +1,6 @@
 /* How much may be populated before the memory is looked at again. State: r->budget,
  * under the region lock. */
+#include "region/state/lock.h"
 #include "region/state/budget.h"
 #include "region/state/counts.h"
 
@@ -10,12 +11,14 @@ static void grant(struct fl_region *r, size_t fresh)
 
 void fl_region_forgo(struct fl_region *r, size_t fresh)
 {
+    fl_assert(fl_region_is_locked(r));
     r->budget.left += fresh;
     atomic_fetch_sub_explicit(&r->budget.granted, fresh, memory_order_relaxed);
 }
 
 void fl_region_spend(struct fl_region *r, size_t fresh)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_assert(r->budget.left >= fresh);
     r->budget.left -= fresh;
     grant(r, fresh);
@@ -27,6 +30,7 @@ enum fl_refusal fl_region_may_populate(struct fl_region *r, size_t len, size_t f
     const struct fl_region_config *c = &r->config;
     bool too_large = c->eager_max != 0 && len > c->eager_max;
 
+    fl_assert(fl_region_is_locked(r));
     if (c->limit != 0 && fl_region_counted(r) + fresh > c->limit) {
         return FL_REFUSED_MEMORY;
     }

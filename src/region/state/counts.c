@@ -1,4 +1,5 @@
 /* The region's accounts: see counts.h. */
+#include "region/state/lock.h"
 #include "region/state/counts.h"
 
 /* The kernel's own rule (overcommit_memory=0) refuses one map of more than all RAM and swap
@@ -11,6 +12,7 @@ bool fl_region_is_absurd(const struct fl_region *r, size_t len)
 
 void fl_region_count_use(struct fl_region *r, int64_t in_use)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_assert(in_use >= 0 || r->stats.in_use >= (uint64_t)-in_use);
     r->stats.in_use += (uint64_t)in_use;
     r->stats.in_use_most = fl_max(r->stats.in_use_most, r->stats.in_use);

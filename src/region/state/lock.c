@@ -31,6 +31,7 @@ static FL_INLINE void lock_rest(struct fl_region *r)
 {
     bool several = fl_shards_open(&r->shards) != 1;
 
+    fl_assert(fl_region_is_locked(r));
     if (FL_UNLIKELY(several)) {
         lock_others(r);
     }

@@ -11,6 +11,12 @@ bool fl_region_lock_unless_forking(struct fl_region *r);
 /* The same, or not to be had without sleeping. */
 bool fl_region_lock_soon(struct fl_region *r);
 void fl_region_unlock(struct fl_region *r);
+/* By the calling thread: all of it, or a shard's. What is said with "Lock: region" asserts it. */
+static inline bool fl_region_is_locked(const struct fl_region *r)
+{
+    (void)r;
+    return fl_lock_is_held(FL_RANK_REGION, FL_SHARDS);
+}
 /* The calling thread is in no other critical section than the one of the region's lock. */
 bool fl_region_is_outer(void);
 

@@ -35,6 +35,7 @@ void fl_advice_cut(struct fl_region *r, struct fl_extent *e, struct fl_range par
     uintptr_t from = fl_align_down(part.base, fl_page.huge);
     struct fl_range used = {from, fl_align_up(fl_range_end(part), fl_page.huge) - from};
 
+    fl_assert(fl_region_is_locked(r));
     fl_fork_undo(r, e);
     if (FL_LIKELY(!fl_advice_is_hidden(e))) {
         return;
@@ -76,6 +77,7 @@ static struct fl_extent *claim_shown(struct fl_region *r, struct fl_walk *w, uin
 {
     bool full = fl_region_free(r).hidden >= FL_HIDDEN_MOST;
 
+    fl_assert(fl_region_is_locked(r));
     for (struct fl_extent *e; (e = fl_fit_walk(r, w)) != NULL;) {
         bool due = e->queue == FL_QUEUE_AGE && (e->advised & FL_ADVISED_ALL_HID) == 0 &&
                    fl_extent_is_aged(r, e, age);
@@ -93,6 +95,7 @@ void fl_advice_hide(struct fl_region *r, uint32_t age, unsigned most)
     struct fl_extent *e;
     bool hid = true;
 
+    fl_assert(fl_region_is_locked(r));
     for (unsigned n = 0; hid && n < most && (e = claim_shown(r, &w, age)) != NULL; n++) {
         fl_region_unlock(r);
         hid = fl_sys.advise(fl_extent_range(e), FL_ADVICE_NO_DUMP) == 0;

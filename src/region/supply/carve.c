@@ -41,6 +41,7 @@ static void note_holes(struct fl_region *r, struct fl_fill_plan *g, struct fl_ra
 {
     size_t holes = fl_holes_fill(&r->pages.holes, part);
 
+    fl_assert(fl_region_is_locked(r));
     if (holes != 0) {
         r->held.populated += holes;
         r->pieces.refilled += holes;
@@ -76,6 +77,7 @@ static bool is_empty(const struct fl_extent *e)
 
 static void put_back(struct fl_region *r, struct fl_fill_plan *g)
 {
+    fl_assert(fl_region_is_locked(r));
     for (struct fl_extent *e = g->held, *next; e != NULL; e = next) {
         next = e->next;
         fl_isolated_return(r, e, is_empty(e));
@@ -102,6 +104,7 @@ bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, si
     uintptr_t end = start + len;
     struct fl_extent **last = &g->held;
 
+    fl_assert(fl_region_is_locked(r));
     fl_assert(len != 0 && e->base <= start && start < e->base + e->len);
     begin(g, (struct fl_range){start, len});
     if (fl_pagemap_reach(&r->space, fl_align_up(end, fl_page.huge), !g->leaves) != 0) {
@@ -173,6 +176,7 @@ static void retire(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent
 {
     struct fl_extent **link = &g->held;
 
+    fl_assert(fl_region_is_locked(r));
     while (*link != foreign) {
         link = &(*link)->next;
     }
@@ -190,6 +194,7 @@ static bool leave(struct fl_region *r)
     bool may =
         atomic_load_explicit(&r->fork.threads, memory_order_relaxed) == 0 && fl_region_is_outer();
 
+    fl_assert(fl_region_is_locked(r));
     if (may) {
         fl_region_unlock(r);
     } else {
@@ -209,6 +214,7 @@ static void come_back(struct fl_region *r, bool left)
 
 static int map(struct fl_region *r, struct fl_fill_plan *g)
 {
+    fl_assert(fl_region_is_locked(r));
     int rc;
     bool left = leave(r);
     struct fl_extent *refused = map_held(r, g, &rc);
@@ -241,6 +247,7 @@ static void undo_map(struct fl_region *r, struct fl_fill_plan *g)
 /* With pages.collapse: memory comes by base pages, which the worker is to make huge. */
 static void want_huge(struct fl_region *r)
 {
+    fl_assert(fl_region_is_locked(r));
     if (!r->pages.collapse) {
         return;
     }
@@ -257,6 +264,7 @@ bool fl_carve_map(struct fl_region *r, struct fl_fill_plan *g)
 {
     bool fresh = fl_carve_wants_map(g);
 
+    fl_assert(fl_region_is_locked(r));
     if (!fresh && !g->bare) {
         return true;
     }
@@ -280,6 +288,7 @@ static void put_fringe(struct fl_region *r, const struct fl_fill_plan *g,
 {
     struct fl_range range = {from, to - from};
 
+    fl_assert(fl_region_is_locked(r));
     if (range.len != 0) {
         struct fl_extent *e = fl_extent_make(r, range, FL_CONTENT_POPULATED, live->zone);
         if (g->from_free == 0) { /* no page that was written to comes here */
@@ -293,6 +302,7 @@ static void put_fringe(struct fl_region *r, const struct fl_fill_plan *g,
 /* Notes what it is to cost, and drops it. */
 static void use_up(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *e)
 {
+    fl_assert(fl_region_is_locked(r));
     note_part(g, e);
     g->hollow |= e->left != 0;
     if (e->holes != 0) {
@@ -305,6 +315,7 @@ static void use_up(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent
 static struct fl_extent *hand_out(struct fl_region *r, struct fl_extent *live,
                                   const struct fl_fill_plan *g)
 {
+    fl_assert(fl_region_is_locked(r));
     atomic_store_explicit(&live->state, FL_EXTENT_LIVE, memory_order_relaxed);
     live->left = fl_left_of(r, g);
     fl_extent_lay_waypoints(&r->space, live);
@@ -316,6 +327,7 @@ struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_fill_plan *g)
     uintptr_t front = g->live.base, end = fl_range_end(g->live), cut = end;
     unsigned zone = g->zone;
 
+    fl_assert(fl_region_is_locked(r));
     fl_assert(g->held != NULL && g->live.len != 0);
     for (struct fl_extent *e = g->held, *next; e != NULL; e = next) {
         next = e->next;
@@ -351,6 +363,7 @@ static FL_APART struct fl_extent *carve_plain(struct fl_region *r, struct fl_ext
 {
     struct fl_range part = {e->base, len}, zeroed = fl_range_common(part, e->zeroed);
 
+    fl_assert(fl_region_is_locked(r));
     begin(g, part);
     g->hollow = e->left != 0;
     struct fl_extent *live = fl_carve_front(r, e, len);
@@ -364,6 +377,7 @@ static FL_APART struct fl_extent *carve_plain(struct fl_region *r, struct fl_ext
 struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
                            struct fl_fill_plan *g)
 {
+    fl_assert(fl_region_is_locked(r));
     if (g->exempt == 0 && fl_carve_is_plain(e, start, len)) {
         return carve_plain(r, e, len, g);
     }

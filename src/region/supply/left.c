@@ -9,6 +9,7 @@
  * fault, are then populated before they are handed out. Short blocks are populated unless they are
  * known to be seldom touched: for that a few of those that lie in holes are left to the touch, too.
  * State: r->history.touched; `left` of each extent. */
+#include "region/state/lock.h"
 #include "region/supply/supply.h"
 
 #include <string.h>
@@ -105,6 +106,7 @@ bool fl_left_wants(const struct fl_region *r, const struct fl_fill_plan *g, size
  * asked for in turns, no kind is passed over. */
 static bool is_sample(struct fl_region *r, const struct fl_fill_plan *g)
 {
+    fl_assert(fl_region_is_locked(r));
     return g->holes == g->live.len &&
            ++r->history.hole_turn[kind_of(g->live.len)] % SAMPLE_EVERY == 0;
 }
@@ -112,6 +114,7 @@ static bool is_sample(struct fl_region *r, const struct fl_fill_plan *g)
 void fl_left_note_holes(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *live,
                         enum fl_refusal refusal)
 {
+    fl_assert(fl_region_is_locked(r));
     /* Of a short one calloc clears all, page by page. */
     bool may = g->holes != 0 && may_wait(r, g) && !(g->zero && g->live.len < fl_clear_looked_at);
     bool is_short = may && live != NULL && g->live.len <= small_most;

@@ -62,6 +62,7 @@ static void note(struct fl_region *r, const struct fl_memory *seen, size_t grant
     size_t now = atomic_load_explicit(&r->budget.granted, memory_order_relaxed);
     size_t since = now - granted_then;
 
+    fl_assert(fl_region_is_locked(r));
     fl_assert(fl_lock_is_busy(&r->shards.of[0].lock));
     *m = *seen;
     if (since <= SIZE_MAX / 2) { /* else more was given up than granted */
@@ -78,6 +79,7 @@ static FL_APART void look_by_worker(struct fl_region *r)
     size_t granted = atomic_load_explicit(&r->budget.granted, memory_order_relaxed);
     size_t held = r->held.populated;
 
+    fl_assert(fl_region_is_locked(r));
     fl_region_unlock(r);
     r->look.worker_scratch.held = &held;
     r->look.worker_scratch.promises = r->look.scratch.promises;
@@ -89,6 +91,7 @@ static FL_APART void look_by_worker(struct fl_region *r)
 
 bool fl_look_leaving_lock(struct fl_region *r)
 {
+    fl_assert(fl_region_is_locked(r));
     if (fl_thread != FL_THREAD_PROGRAM) {
         look_by_worker(r);
         return true;

@@ -1,4 +1,5 @@
 /* Holes in what is free: may a request have them filled? */
+#include "region/state/lock.h"
 #include "region/state/budget.h"
 #include "region/supply/supply.h"
 
@@ -10,6 +11,7 @@ static bool has_room(struct fl_region *r, const struct fl_fill_plan *g, unsigned
 
 void fl_supply_not_filled(struct fl_region *r, enum fl_refusal why, struct fl_range range)
 {
+    fl_assert(fl_region_is_locked(r));
     if (why == FL_REFUSED_NOT && !fl_sys_is_confined()) { /* there nothing was asked for */
         fl_region_forgo(r, fl_holes_in(&r->pages.holes, range));
     }
@@ -20,6 +22,7 @@ enum fl_refusal fl_supply_may_fill(struct fl_region *r, const struct fl_fill_pla
 {
     size_t holes = r->pages.holes.split != 0 ? fl_holes_in(&r->pages.holes, range) : 0;
 
+    fl_assert(fl_region_is_locked(r));
     if (holes == 0 || fl_sys_is_confined()) {
         return FL_REFUSED_NOT;
     }

@@ -14,6 +14,7 @@
  * keep     under limits that count maps, no more than their eighth is held free.
  * Where there are bounds of the process's own, thread caches hold small extents alone.
  * State: fields of struct fl_region, under its lock. */
+#include "region/state/lock.h"
 #include "region/state/counts.h"
 #include "region/supply/look.h"
 
@@ -34,6 +35,7 @@ static void note_starvation(struct fl_region *r, const struct fl_memory *m)
 {
     uint64_t left = m->unused < m->headroom ? m->unused : m->headroom;
 
+    fl_assert(fl_region_is_locked(r));
     size_t least = r->pressure.least;
 
     r->pressure.since_starved += r->pressure.since_look;
@@ -56,6 +58,7 @@ static size_t longest_cached(const struct fl_region *r, const struct fl_memory *
 {
     size_t most = m->bounded ? cached_least : FL_CACHED_MOST;
 
+    fl_assert(fl_region_is_locked(r));
     if (m->grouped && m->most < medium_below) {
         size_t all =
             (size_t)m->most / (fl_region_is_scarce(r) ? SCARCE_CACHED_SHARE : CACHED_SHARE);
@@ -67,6 +70,7 @@ static size_t longest_cached(const struct fl_region *r, const struct fl_memory *
 
 static bool is_scarce(const struct fl_region *r, const struct fl_memory *m)
 {
+    fl_assert(fl_region_is_locked(r));
     if (!m->grouped || m->most >= medium_below || fl_region_kept(r) == SIZE_MAX) {
         return false;
     }
@@ -81,6 +85,7 @@ static void note_size(struct fl_region *r, const struct fl_memory *m)
     size_t most = fl_min(m->most, SIZE_MAX), keep = fl_min(m->keep, SIZE_MAX / 8) * 8;
     size_t fits = most != 0 ? fl_min(most, keep) : keep;
 
+    fl_assert(fl_region_is_locked(r));
     atomic_store_explicit(&r->scarce, scarce, memory_order_relaxed);
     if (m->keep != UINT64_MAX && r->hooks.maps_are_counted != NULL) {
         r->hooks.maps_are_counted();
@@ -98,6 +103,7 @@ static void note_size(struct fl_region *r, const struct fl_memory *m)
 
 size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
 {
+    fl_assert(fl_region_is_locked(r));
     note_size(r, m);
     bool was = atomic_load_explicit(&r->tight, memory_order_relaxed);
     /* It must get much better before it counts as better: no back and forth at each step. */

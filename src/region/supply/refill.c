@@ -21,6 +21,7 @@ static size_t cap(const struct fl_region *r)
     size_t share =
         fl_max(r->stats.in_use_peak / CAP_SHARE, r->config.first_touch ? touch_least : 0);
 
+    fl_assert(fl_region_is_locked(r));
     return r->config.no_stock ? 0 : fl_min(r->config.stock != 0 ? r->config.stock : share, most);
 }
 
@@ -38,6 +39,7 @@ static size_t goal(const struct fl_region *r)
                   : allowed > others                            ? allowed - others
                                                                 : 0;
 
+    fl_assert(fl_region_is_locked(r));
     if (atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) == FL_METHOD_NONE ||
         atomic_load_explicit(&r->pages.move.unproven, memory_order_relaxed) ||
         r->space.window.reserved || fl_region_is_scarce(r) ||
@@ -52,6 +54,7 @@ static size_t goal_of(const struct fl_region *r, const struct fl_zone *z)
 {
     size_t all = goal(r), sum = fl_max(r->refill.demand / fl_page.huge, 1);
 
+    fl_assert(fl_region_is_locked(r));
     if (r->zones.placing.nodes == 0) {
         return all;
     }
@@ -63,6 +66,7 @@ void fl_refill_demand(struct fl_region *r, size_t bytes, unsigned zone)
     unsigned class = fl_zone_class(r, zone);
     struct fl_zone *z = &r->zones.of[class];
 
+    fl_assert(fl_region_is_locked(r));
     if (!fl_placing_moves(&r->zones.placing, class)) {
         return;
     }
@@ -84,6 +88,7 @@ void fl_refill_take(struct fl_region *r, struct fl_fill_plan *g)
     size_t n = fl_reserve_take(&r->pages, g->from_reserve, fl_zone_class(r, g->zone), g->piece,
                                &g->npieces);
 
+    fl_assert(fl_region_is_locked(r));
     count_held(r, -n);
 }
 
@@ -121,6 +126,7 @@ static struct fl_reserve_chunk *claim_empty(struct fl_region *r, size_t *want, u
 {
     size_t limit = r->config.limit;
 
+    fl_assert(fl_region_is_locked(r));
     *want = fl_min(*want, r->pages.reserve.chunk_len);
     if (*want == 0 || (limit != 0 && fl_region_counted(r) + *want > limit)) {
         return NULL;
@@ -132,6 +138,7 @@ static struct fl_reserve_chunk *claim_empty(struct fl_region *r, size_t *want, u
 
 static void fill_one(struct fl_region *r, struct fl_reserve_chunk *c, size_t want)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_unsettled_begin();
     fl_region_unlock(r);
     if (r->zones.placing.nodes != 0) {
@@ -155,6 +162,7 @@ static struct fl_zone *neediest(struct fl_region *r)
     struct fl_zone *best = NULL;
     size_t most = 0;
 
+    fl_assert(fl_region_is_locked(r));
     for (struct fl_zone *z = r->zones.of; z < r->zones.of + fl_max(r->zones.placing.nodes, 1);
          z++) {
         size_t high = goal_of(r, z);
@@ -185,6 +193,7 @@ static size_t room_for_stock(struct fl_region *r, const struct fl_zone *z)
 
 static void halve_demand(struct fl_region *r)
 {
+    fl_assert(fl_region_is_locked(r));
     r->refill.demand = fl_align_down(r->refill.demand / 2, fl_page.huge);
     for (struct fl_zone *z = r->zones.of; z < r->zones.of + fl_max(r->zones.placing.nodes, 1);
          z++) {
@@ -237,6 +246,7 @@ static enum fl_refusal may_hold(struct fl_region *r, size_t len, unsigned zone,
     bool may = r->pages.reserve.ready_of[zone] == 0 && !r->space.window.reserved &&
                (r->zones.placing.nodes == 0 || r->zones.placing.has_room(zone, len));
 
+    fl_assert(fl_region_is_locked(r));
     return may ? fl_region_may_populate(r, len, len, seen) : FL_REFUSED_MEMORY;
 }
 
@@ -245,6 +255,7 @@ static struct fl_reserve_chunk *claim_now(struct fl_region *r, size_t len, unsig
     enum fl_refusal why = may_hold(r, len, zone, NULL);
     size_t want = len;
 
+    fl_assert(fl_region_is_locked(r));
     if (why == FL_REFUSED_LOOK && fl_look_leaving_lock(r)) {
         why = may_hold(r, len, zone, &r->look.noted);
     }
@@ -277,6 +288,7 @@ static size_t empty_chunk(struct fl_region *r, struct fl_reserve_chunk *c)
 {
     size_t had = fl_reserve_empty_begin(&r->pages, c);
 
+    fl_assert(fl_region_is_locked(r));
     fl_unsettled_begin();
     fl_region_unlock(r);
     bool gone = fl_reserve_empty(&r->pages, c);

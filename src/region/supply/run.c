@@ -1,5 +1,6 @@
 /* A LIVE extent by plan: the plan says where the bytes come from that nothing is behind yet. What
  * it takes is claimed before the lock is released, so no other call plans with that. */
+#include "region/state/lock.h"
 #include "region/supply/carve.h"
 #include "region/free/fit.h"
 #include "region/supply/run.h"
@@ -44,6 +45,7 @@ void fl_run_find(struct fl_region *r, size_t len, size_t align, unsigned zone, s
 {
     struct fl_extent_tree *empty = &r->zones.of[zone].empty;
 
+    fl_assert(fl_region_is_locked(r));
     *best = (struct fl_run){.fresh = SIZE_MAX};
     fl_zone_extend(r, zone, len, align);
     struct fl_extent *e = fl_tree_lowest(empty);
@@ -65,6 +67,7 @@ static enum fl_refusal plan(struct fl_region *r, struct fl_fill_plan *g, enum fl
     const struct fl_run *run = &g->run;
     enum fl_refusal why = fl_supply_plan(r, g, run->want, run->fresh, run->own);
 
+    fl_assert(fl_region_is_locked(r));
     if (why != FL_REFUSED_NOT) {
         return why;
     }
@@ -81,6 +84,7 @@ struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_fill_plan *g,
 {
     const struct fl_run *run = &g->run;
 
+    fl_assert(fl_region_is_locked(r));
     g->refusal = plan(r, g, out_holes);
     if (g->refusal != FL_REFUSED_NOT) {
         return NULL;

@@ -35,6 +35,7 @@ static enum fl_refusal may_populate(struct fl_region *r, const struct fl_fill_pl
 {
     enum fl_refusal why = fl_region_may_populate(r, len, fresh, g->seen);
 
+    fl_assert(fl_region_is_locked(r));
     if (why == FL_REFUSED_NOT && r->zones.placing.nodes != 0 && !g->any_room &&
         !r->zones.placing.has_room(g->zone, fresh)) {
         fl_region_forgo(r, fresh);
@@ -57,6 +58,7 @@ enum fl_refusal fl_supply_plan(struct fl_region *r, struct fl_fill_plan *g, size
     size_t stock = can_move && !may_lend ? r->pages.reserve.ready_of[class]
                                          : 0; /* the worker would fill it anew */
 
+    fl_assert(fl_region_is_locked(r));
     g->from_reserve = full && !g->zero ? 0 : fl_min(stock, fresh);
     g->from_free = full ? fl_min(donors, fresh - g->from_reserve) : 0;
     if (full && !g->zero) { /* what is clean is for calloc, but sooner used than more is held */
@@ -85,6 +87,7 @@ enum fl_refusal fl_supply_plan(struct fl_region *r, struct fl_fill_plan *g, size
 
 void fl_supply_cancel(struct fl_region *r, struct fl_fill_plan *g)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_region_forgo(r, g->budgeted);
     g->from_reserve = g->from_free = g->budgeted = 0;
     g->leaves = false;
@@ -102,6 +105,7 @@ void fl_supply_claim(struct fl_region *r, struct fl_fill_plan *g)
     struct fl_extent *oldest;
     size_t want = g->from_free;
 
+    fl_assert(fl_region_is_locked(r));
     fl_refill_take(r, g);
     bool fresh = g->nfresh != 0 || fl_carve_wants_map(g);
     g->filling = fresh && (!g->leaves || g->npieces != 0);
@@ -135,6 +139,7 @@ static void end_filling(struct fl_region *r, struct fl_fill_plan *g)
 
 static void return_donors(struct fl_region *r, struct fl_fill_plan *g)
 {
+    fl_assert(fl_region_is_locked(r));
     for (struct fl_extent *e = g->donors, *next; e != NULL; e = next) {
         next = e->next;
         r->held.leaving -= e->len;
@@ -145,6 +150,7 @@ static void return_donors(struct fl_region *r, struct fl_fill_plan *g)
 
 void fl_supply_unclaim(struct fl_region *r, struct fl_fill_plan *g)
 {
+    fl_assert(fl_region_is_locked(r));
     fl_refill_give_back(r, g);
     g->npieces = 0;
     return_donors(r, g);

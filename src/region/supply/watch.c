@@ -33,6 +33,7 @@ static struct fl_ahead_slot *ahead_slot_for(struct fl_ahead *a, const struct fl_
 
 static void ahead_watch(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_region_is_locked(r));
     if (FL_LIKELY(e->len < FL_AHEAD_FROM)) {
         return;
     }
@@ -88,6 +89,7 @@ void fl_thin_watch(struct fl_region *r, struct fl_extent *e, size_t more)
 {
     struct fl_thin *t = &r->thin;
 
+    fl_assert(fl_region_is_locked(r));
     if (more < FL_THIN_FROM || !fl_thin_may_watch(r, e)) {
         return;
     }
@@ -102,11 +104,13 @@ void fl_thin_forget(struct fl_region *r, struct fl_extent *e)
 {
     uint8_t had = atomic_fetch_and(&e->user_remapped, (uint8_t)~FL_REMAPPED_THIN);
 
+    fl_assert(fl_region_is_locked(r));
     r->history.sparse_live -= (had & FL_REMAPPED_THIN) != 0;
 }
 
 void fl_watch_long(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_region_is_locked(r));
     ahead_watch(r, e);
     fl_thin_watch(r, e, e->len);
 }

@@ -59,6 +59,7 @@ static FL_INLINE struct fl_extent *take_aged(struct fl_region *r, _Atomic(struct
 {
     const struct fl_extent *e = atomic_load(slot);
 
+    fl_assert(fl_region_is_locked(r));
     return e == NULL || (age != 0 && !fl_extent_is_aged(r, e, age))
                ? NULL
                : atomic_exchange_explicit(slot, NULL, memory_order_acquire);
@@ -69,6 +70,7 @@ static struct fl_cache *adopt(struct fl_region *r)
 {
     struct fl_cache *c = r->caches.idle;
 
+    fl_assert(fl_region_is_locked(r));
     if (c != NULL) {
         r->caches.idle = c->next_idle;
     }
@@ -78,6 +80,7 @@ static struct fl_cache *adopt(struct fl_region *r)
 /* Lock: region. */
 static void disown(struct fl_region *r, struct fl_cache *c)
 {
+    fl_assert(fl_region_is_locked(r));
     c->next_idle = r->caches.idle;
     r->caches.idle = c;
 }
@@ -89,6 +92,7 @@ static void *take_room(struct fl_region *r, size_t bytes)
     size_t slots = (bytes + sizeof(struct fl_extent) - 1) / sizeof(struct fl_extent);
     size_t index = r->space.descriptors.used + 1;
 
+    fl_assert(fl_region_is_locked(r));
     if (!fl_extent_map(&r->space, index + slots - 1)) {
         return NULL;
     }
@@ -101,6 +105,7 @@ static struct fl_cache *make(struct fl_region *r)
 {
     struct fl_cache *c = take_room(r, sizeof *c);
 
+    fl_assert(fl_region_is_locked(r));
     if (c == NULL) {
         return NULL;
     }
@@ -141,6 +146,7 @@ size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age)
 {
     size_t n = 0;
 
+    fl_assert(fl_region_is_locked(r));
     for (unsigned i = 0; i < FL_CACHE_SLOTS; i++) {
         struct fl_extent *e = take_aged(r, &c->slot[i].extent, age);
         if (e != NULL) {
@@ -204,6 +210,7 @@ static size_t drain_filled(struct fl_region *r)
 {
     size_t n = 0;
 
+    fl_assert(fl_region_is_locked(r));
     for (struct fl_cache *c = take_list(r), *next; c != NULL; c = next) {
         next = unlist(c);
         n += fl_cache_drain(r, c, 0);
@@ -215,6 +222,7 @@ size_t fl_cache_drain_all(struct fl_region *r, uint32_t age)
 {
     size_t n = 0;
 
+    fl_assert(fl_region_is_locked(r));
     if (age == 0) {
         return drain_filled(r) + fl_depot_drain(r, 0);
     }
@@ -233,6 +241,7 @@ void fl_cache_drain_orphans(struct fl_region *r, const struct fl_cache *survivor
 {
     bool relist = false;
 
+    fl_assert(fl_region_is_locked(r));
     for (struct fl_cache *c = take_list(r), *next; c != NULL; c = next) {
         next = unlist(c);
         relist |= c == survivor;

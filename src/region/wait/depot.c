@@ -191,6 +191,7 @@ struct fl_extent *fl_depot_take_longer(struct fl_region *r, struct fl_cache *c, 
 static unsigned row_of(struct fl_region *r, struct fl_cache *own, const struct fl_extent *e,
                        size_t len)
 {
+    fl_assert(fl_region_is_locked(r));
     if (fl_region_is_scarce(r) || (fl_cache_has_nodes(own) && e->zone != own->zone)) {
         return 1;
     }
@@ -206,6 +207,7 @@ struct fl_extent *fl_depot_carve(struct fl_region *r, struct fl_cache *own, stru
     struct fl_depot *d = own != NULL ? &r->depots.depot[own_depot(own)] : NULL;
     struct fl_extent *ahead[AHEAD];
 
+    fl_assert(fl_region_is_locked(r));
     *n = own != NULL ? row_of(r, own, e, len) : 1;
     fl_assert(*n - 1 <= AHEAD);
     *n = *n != 1 && fl_depot_try_hold(d) ? *n : 1;
@@ -308,6 +310,7 @@ size_t fl_depot_drain(struct fl_region *r, uint32_t age)
 {
     size_t n = 0;
 
+    fl_assert(fl_region_is_locked(r));
     for (uint64_t used = all_used(r); used != 0;) {
         struct fl_depot *d = &r->depots.depot[take_number(&used)];
         if (fl_depot_bytes_of(d) != 0 && fl_depot_try_hold(d)) {
@@ -324,6 +327,7 @@ size_t fl_depot_drain_some(struct fl_region *r, size_t most)
     uint64_t used = all_used(r);
     size_t n = 0;
 
+    fl_assert(fl_region_is_locked(r));
     for (unsigned at = r->depots.turn; used != 0 && n < most; used &= ~((uint64_t)1 << at)) {
         at = next_used(used, at);
         struct fl_depot *d = &r->depots.depot[at];

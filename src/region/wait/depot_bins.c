@@ -1,4 +1,5 @@
 /* See depot_bins.h. */
+#include "region/state/lock.h"
 #include "region/wait/depot_bins.h"
 #include "region/state/counts.h"
 
@@ -132,6 +133,7 @@ struct fl_extent *fl_depot_take_aged(const struct fl_region *r, struct fl_depot 
 {
     struct fl_extent *chain = NULL;
 
+    fl_assert(fl_region_is_locked(r));
     for (unsigned bin = 0; (bin = fl_depot_first(d, bin, FL_DEPOT_BINS - 1)) != FL_DEPOT_BINS;
          bin++) {
         struct fl_extent **link = &d->bin[bin];
