@@ -44,6 +44,11 @@ unsigned fl_zone_class(const struct fl_region *r, unsigned zone);
 size_t fl_zone_donors(const struct fl_region *r, unsigned class);
 struct fl_extent *fl_zone_oldest(struct fl_region *r, unsigned class);
 
+/* Has the node of that zone room for so many bytes? */
+static inline bool fl_zone_has_room(const struct fl_zones *z, unsigned zone, size_t bytes)
+{
+    return z->placing.nodes == 0 || z->placing.has_room(zone, bytes);
+}
 /* Has a divided extent of that zone memory that may be lent? */
 bool fl_zone_may_lend(const struct fl_region *r, unsigned zone);
 

@@ -30,14 +30,6 @@ void fl_shards_start(struct fl_region *r)
 
 _Static_assert(FL_SHARDS <= 32, "a bit for each in an unsigned");
 
-unsigned fl_shard_here(const struct fl_region *r, const struct fl_cache *own)
-{
-    unsigned n = fl_shards_open(&r->shards), cpu = fl_cache_cpu(own);
-
-    /* Of n shards: CPUs 0, n, 2 n ... are not all one's, as some programs are bound to such. */
-    return (cpu + cpu / n + cpu / n / n) % n;
-}
-
 static bool lock(struct fl_shard *s, bool (*acquire)(struct fl_lock *l))
 {
     fl_region_enter();

@@ -17,6 +17,14 @@ enum {
 };
 static const size_t from_each = (size_t)16 << 20; /* and bytes */
 
+unsigned fl_shard_here(const struct fl_region *r, const struct fl_cache *own)
+{
+    unsigned n = fl_shards_open(&r->shards), cpu = fl_cache_cpu(own);
+
+    /* Of n shards: CPUs 0, n, 2 n ... are not all one's, as some programs are bound to such. */
+    return (cpu + cpu / n + cpu / n / n) % n;
+}
+
 static unsigned cpus_of(const struct fl_region *r)
 {
     return (unsigned)__builtin_popcountll(

@@ -1,5 +1,4 @@
-/* A request from the region: first fit over what is populated, else growth, else "ask the next
- * allocator". */
+/* A request: first fit over what is populated, else growth, else the next allocator. */
 #include "region/serve/shard.h"
 #include "region/supply/carve.h"
 #include "region/state/counts.h"
@@ -14,39 +13,10 @@
 #include "region/serve/take.h"
 #include "region/state/tick.h"
 
-#include <errno.h>
-
 enum {
     LAZY_FROM_HUGE = 8, /* huge pages from which on a request may be handed out unpopulated */
     NO_ZONE = 255,
-    FOREIGN_TRIES = 4, /* places tried when others have mapped something in the window */
 };
-
-/* The whole window as one EMPTY extent. Left to the first request, so that a process without any
- * touches nothing. The pagemap is mapped once for both, the seed and the request. */
-int fl_take_seed(struct fl_region *r, size_t len)
-{
-    fl_assert(fl_region_is_locked(r));
-    if (r->zones.seeded) {
-        return 0;
-    }
-    bool ahead = !fl_left_is_usual(r);
-    struct fl_range all = {r->space.first, fl_range_end(r->space.window.all) - r->space.first};
-    size_t most = fl_align_down(all.len, fl_page.huge);
-    size_t some = ahead ? 0 : fl_min(fl_align_up(fl_min(len, most), fl_page.huge), most);
-
-    if (fl_extent_reserve(&r->space, 1) != 0 ||
-        (fl_pagemap_reach(&r->space, all.base + some, ahead) != 0 &&
-         fl_pagemap_reach(&r->space, all.base, ahead) != 0)) {
-        return -ENOMEM;
-    }
-    (void)fl_fit_insert(r, fl_extent_make(r, all, FL_CONTENT_EMPTY, fl_zone_of_none(r)));
-    r->zones.seeded = true;
-    while (fl_shards_open(&r->shards) < r->config.shards && r->zones.placing.nodes == 0) {
-        fl_shards_open_one(r);
-    }
-    return 0;
-}
 
 static void note_grown(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *live,
                        enum fl_refusal holes, bool on_touch)
@@ -75,7 +45,7 @@ static struct fl_extent *grow(struct fl_region *r, struct fl_fill_plan *g)
         (void)fl_pieces_smooth(r,
                                FL_SMOOTHED_MOST); /* so that what lies around can give its pages */
     }
-    for (int i = 0; i < FOREIGN_TRIES && live == NULL; i++) {
+    for (int i = 0; i < FL_FOREIGN_TRIES && live == NULL; i++) {
         fl_run_find(r, len, g->asked.align, g->zone, &g->run);
         if (g->run.start == NULL || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
             return NULL;
@@ -92,65 +62,10 @@ static struct fl_extent *grow(struct fl_region *r, struct fl_fill_plan *g)
     return live;
 }
 
-/* Unpopulated, in whole huge pages, so that the kernel's fault does as much as it can. For large
- * requests only: a small one would take a huge page on its first touch. */
-static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone,
-                                   bool leaves, bool on_touch)
-{
-    struct fl_extent *live = NULL;
-    struct fl_fill_plan *g = FL_FILL_PLAN();
-
-    fl_assert(fl_region_is_locked(r));
-    fl_fill_begin(g, false, NULL);
-    g->asked.len = fl_align_up(len, fl_page.huge);
-    g->asked.align = fl_max(align, fl_page.huge);
-    g->zone = (uint8_t)zone;
-    g->leaves = leaves;
-    g->on_touch = on_touch;
-    g->refusal = FL_REFUSED_PLACE;
-    g->exempt = g->asked.len;
-    for (int i = 0; i < FOREIGN_TRIES && g->refusal == FL_REFUSED_PLACE; i++) {
-        size_t huge_len = g->asked.len, huge_align = g->asked.align;
-        fl_zone_extend(r, g->zone, huge_len, huge_align);
-        struct fl_extent *e = fl_fit_first(&r->zones.of[g->zone].empty, huge_len, huge_align);
-        if (e == NULL || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
-            break;
-        }
-        live = fl_carve(r, e, fl_align_up(e->base, huge_align), huge_len, g);
-    }
-    fl_fill_return(g);
-    if (live != NULL) {
-        r->held.populated -= live->len;
-        live->content = FL_CONTENT_LAZY;
-        live->left = 0; /* it is looked at as a whole */
-        fl_region_count_lazy(r, len);
-    }
-    return live;
-}
-
-struct fl_extent *fl_take_lazy(struct fl_region *r, size_t len, size_t align, unsigned zone,
-                               bool sparse)
-{
-    return take_lazy(r, len, align, zone, sparse, false);
-}
-
-struct fl_extent *fl_take_sparse(struct fl_region *r, size_t len, size_t align, unsigned zone)
-{
-    struct fl_extent *e = take_lazy(r, len, align, zone, true, true);
-
-    fl_assert(fl_region_is_locked(r));
-    if (e != NULL) {
-        e->left = FL_LEFT_SPARSE | FL_LEFT_UNSEEN;
-        r->history.sparse_live++;
-    }
-    return e;
-}
-
 /* Of a giant little may be touched. */
-static bool has_room(const struct fl_region *r, unsigned zone, size_t len)
+static bool has_room_for(const struct fl_region *r, unsigned zone, size_t len)
 {
-    return r->zones.placing.nodes == 0 ||
-           r->zones.placing.has_room(zone, fl_min(len, LAZY_FROM_HUGE * fl_page.huge));
+    return fl_zone_has_room(&r->zones, zone, fl_min(len, LAZY_FROM_HUGE * fl_page.huge));
 }
 
 /* In the zone; else, with several shards, in others'. */
@@ -206,7 +121,7 @@ static struct fl_extent *take_sparse(struct fl_region *r, struct fl_fill_plan *g
 {
     size_t len = g->asked.len, align = g->asked.align;
     bool beyond =
-        !g->asked.wish->on_touch && fl_left_is_beyond(r, len) && has_room(r, g->zone, len);
+        !g->asked.wish->on_touch && fl_left_is_beyond(r, len) && has_room_for(r, g->zone, len);
     struct fl_extent *e = g->sparse || beyond ? fl_take_sparse(r, len, align, g->zone) : NULL;
 
     fl_assert(fl_region_is_locked(r));
@@ -230,7 +145,7 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_fill_plan *g
         (void)fl_cache_drain(r, g->asked.own, 0); /* it is about to keep what lies elsewhere */
     }
     unsigned zone = wish->on_touch ? wish->touched : g->zone;
-    g->sparse = !wish->on_touch && fl_left_is_sparse(r, len) && has_room(r, zone, len);
+    g->sparse = !wish->on_touch && fl_left_is_sparse(r, len) && has_room_for(r, zone, len);
     struct fl_extent *e = take_populated(r, g, zone);
     for (size_t n = FL_DRAINED_AT_ONCE; e == NULL && fl_cache_drain_some(r, n) != 0;
          n = fl_min(2 * n, SIZE_MAX / 2)) {
@@ -318,9 +233,9 @@ static unsigned zone_with_room(struct fl_region *r, size_t len, const struct fl_
     fl_assert(fl_region_is_locked(r));
     for (unsigned i = 0; i < wish->n; i++) {
         unsigned zone = wish->zone[i];
-        if (has_room(r, zone, len) ||
+        if (has_room_for(r, zone, len) ||
             (fl_region_clear_node(r, fl_min(len, LAZY_FROM_HUGE * fl_page.huge), zone) &&
-             has_room(r, zone, len))) {
+             has_room_for(r, zone, len))) {
             return zone;
         }
     }

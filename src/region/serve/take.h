@@ -5,6 +5,9 @@
 
 #include "region/region.h"
 
+/* Places tried where others have mapped something in the window. */
+enum { FL_FOREIGN_TRIES = 4 };
+
 /* The front of free memory, or what waits in a depot. NULL: it takes more than that. */
 struct fl_extent *fl_take_plain(struct fl_region *r, struct fl_cache *own, size_t len,
                                 size_t align);

@@ -3,12 +3,6 @@
 #include "region/state/budget.h"
 #include "region/supply/supply.h"
 
-/* May holes of that zone be filled, by its node? */
-static bool has_room(struct fl_region *r, const struct fl_fill_plan *g, unsigned zone, size_t holes)
-{
-    return r->zones.placing.nodes == 0 || g->any_room || r->zones.placing.has_room(zone, holes);
-}
-
 void fl_supply_not_filled(struct fl_region *r, enum fl_refusal why, struct fl_range range)
 {
     fl_assert(fl_region_is_locked(r));
@@ -30,7 +24,7 @@ enum fl_refusal fl_supply_may_fill(struct fl_region *r, const struct fl_fill_pla
     enum fl_refusal why = fl_region_may_populate(r, len, holes + g->budgeted, g->seen);
     if (why != FL_REFUSED_NOT) {
         fl_region_spend(r, g->budgeted);
-    } else if (!has_room(r, g, zone, holes)) {
+    } else if (!g->any_room && !fl_zone_has_room(&r->zones, zone, holes)) {
         fl_region_forgo(r, holes);
         why = FL_REFUSED_NODE;
     }

@@ -36,8 +36,7 @@ static enum fl_refusal may_populate(struct fl_region *r, const struct fl_fill_pl
     enum fl_refusal why = fl_region_may_populate(r, len, fresh, g->seen);
 
     fl_assert(fl_region_is_locked(r));
-    if (why == FL_REFUSED_NOT && r->zones.placing.nodes != 0 && !g->any_room &&
-        !r->zones.placing.has_room(g->zone, fresh)) {
+    if (why == FL_REFUSED_NOT && !g->any_room && !fl_zone_has_room(&r->zones, g->zone, fresh)) {
         fl_region_forgo(r, fresh);
         why = FL_REFUSED_NODE;
     }
@@ -292,60 +291,6 @@ static FL_APART void settle(struct fl_region *r, struct fl_fill_plan *g)
     fl_region_unlock(r);
 }
 
-static FL_APART void populate_rest(struct fl_region *r, const struct fl_fill_plan *g)
-{
-    /* When tight the kernel may have taken what moved; what is to stay waits for no touch. */
-    bool all = atomic_load_explicit(&r->tight, memory_order_relaxed) || (g->to_stay && g->hollow);
-    unsigned helpers = g->threads != 0 ? g->threads - 1u : FL_POPULATE_HELPERS;
-    uint64_t from_ns = fl_timeline_now(), brought = 0;
-
-    for (unsigned i = 0; i < g->nfresh; i++) {
-        size_t done = all ? 0 : g->done.done[i];
-        struct fl_range rest = {g->fresh[i].base + done, g->fresh[i].len - done};
-        if (rest.len != 0) {
-            int rc = fl_populate_by(&r->pages, rest, g->live, fl_populate_piece, helpers);
-            __atomic_fetch_add(&r->stats.populate_bytes, rest.len, __ATOMIC_RELAXED);
-            __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
-            brought += rest.len;
-        }
-    }
-    fl_timeline_brought(from_ns, brought);
-}
-
-/* The first huge pages of `range` that are split, as far as it goes; len 0: there are none. No lock
- * held. */
-static struct fl_range next_split(const struct fl_region *r, struct fl_range range)
-{
-    uintptr_t at = range.base, end = fl_range_end(range), from = end;
-
-    for (bool split = false; at < end; at = fl_align_down(at, fl_page.huge) + fl_page.huge) {
-        bool is = fl_holes_is_split(&r->pages.holes, at);
-        if (split && !is) {
-            break;
-        }
-        from = is && !split ? at : from;
-        split = is;
-    }
-    return (struct fl_range){from, fl_min(at, end) - from};
-}
-
-/* Holes in what was free, of the request's own part. Of huge pages that are not split nothing is
- * brought in. */
-static FL_APART void fill_holes(struct fl_region *r, const struct fl_fill_plan *g)
-{
-    bool fills = g->holes != 0 && !g->leave_holes && !g->on_touch && !fl_sys_is_confined();
-    struct fl_range rest = g->back, split;
-
-    while (FL_UNLIKELY(fills) && (split = next_split(r, rest)).len != 0) {
-        int rc = fl_populate_pieces(&r->pages, split, g->live, fl_populate_piece);
-        __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
-        rest = (struct fl_range){fl_range_end(split), fl_range_end(rest) - fl_range_end(split)};
-    }
-    if (FL_UNLIKELY(fills)) {
-        __atomic_fetch_add(&r->stats.populate_bytes, g->holes, __ATOMIC_RELAXED);
-    }
-}
-
 bool fl_supply_is_coming(const struct fl_region *r)
 {
     return atomic_load(&r->held.leaving) != 0 || atomic_load(&r->held.filling) != 0;
@@ -385,9 +330,9 @@ static FL_APART void fill(struct fl_region *r, struct fl_fill_plan *g)
         settle(r, g);
     }
     if (!g->leaves) {
-        populate_rest(r, g);
+        fl_fill_populate(r, g);
     }
-    fill_holes(r, g);
+    fl_fill_holes(r, g);
     end_filling(r, g);
     tell_once(r);
 }

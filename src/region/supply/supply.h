@@ -35,6 +35,9 @@ bool fl_supply_is_full(const struct fl_region *r, size_t len, size_t fresh);
  * what is absent there may not stay so. No lock needed. */
 bool fl_supply_is_coming(const struct fl_region *r);
 
+/* Brings in what no move has brought of fresh ranges; and holes. Not under the lock. */
+void fl_fill_populate(struct fl_region *r, const struct fl_fill_plan *g);
+void fl_fill_holes(struct fl_region *r, const struct fl_fill_plan *g);
 /* Does what the fill plan says: moves, populates, clears. Not under the lock. */
 void fl_fill_carry_out(struct fl_region *r, struct fl_fill_plan *g);
 

@@ -1,0 +1,56 @@
+/* What of a fill plan no move has brought: the kernel's. No lock held. */
+#include "region/supply/supply.h"
+
+FL_APART void fl_fill_populate(struct fl_region *r, const struct fl_fill_plan *g)
+{
+    /* When tight the kernel may have taken what moved; what is to stay waits for no touch. */
+    bool all = atomic_load_explicit(&r->tight, memory_order_relaxed) || (g->to_stay && g->hollow);
+    unsigned helpers = g->threads != 0 ? g->threads - 1u : FL_POPULATE_HELPERS;
+    uint64_t from_ns = fl_timeline_now(), brought = 0;
+
+    for (unsigned i = 0; i < g->nfresh; i++) {
+        size_t done = all ? 0 : g->done.done[i];
+        struct fl_range rest = {g->fresh[i].base + done, g->fresh[i].len - done};
+        if (rest.len != 0) {
+            int rc = fl_populate_by(&r->pages, rest, g->live, fl_populate_piece, helpers);
+            __atomic_fetch_add(&r->stats.populate_bytes, rest.len, __ATOMIC_RELAXED);
+            __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
+            brought += rest.len;
+        }
+    }
+    fl_timeline_brought(from_ns, brought);
+}
+
+/* The first huge pages of `range` that are split, as far as it goes; len 0: there are none. No lock
+ * held. */
+static struct fl_range next_split(const struct fl_region *r, struct fl_range range)
+{
+    uintptr_t at = range.base, end = fl_range_end(range), from = end;
+
+    for (bool split = false; at < end; at = fl_align_down(at, fl_page.huge) + fl_page.huge) {
+        bool is = fl_holes_is_split(&r->pages.holes, at);
+        if (split && !is) {
+            break;
+        }
+        from = is && !split ? at : from;
+        split = is;
+    }
+    return (struct fl_range){from, fl_min(at, end) - from};
+}
+
+/* Holes in what was free, of the request's own part. Of huge pages that are not split nothing is
+ * brought in. */
+FL_APART void fl_fill_holes(struct fl_region *r, const struct fl_fill_plan *g)
+{
+    bool fills = g->holes != 0 && !g->leave_holes && !g->on_touch && !fl_sys_is_confined();
+    struct fl_range rest = g->back, split;
+
+    while (FL_UNLIKELY(fills) && (split = next_split(r, rest)).len != 0) {
+        int rc = fl_populate_pieces(&r->pages, split, g->live, fl_populate_piece);
+        __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
+        rest = (struct fl_range){fl_range_end(split), fl_range_end(rest) - fl_range_end(split)};
+    }
+    if (FL_UNLIKELY(fills)) {
+        __atomic_fetch_add(&r->stats.populate_bytes, g->holes, __ATOMIC_RELAXED);
+    }
+}
