@@ -56,7 +56,9 @@ enum fl_live_figure {
     FL_LIVE_PLAN_LAYOUTS,
     FL_LIVE_PLAN_DROPS,
     FL_LIVE_STATE, /* contexts that learn; and FL_LIVE_STATES in all, one after the other */
-    FL_LIVE_FIGURES = FL_LIVE_STATE + FL_LIVE_STATES,
+    FL_LIVE_WINDOW = FL_LIVE_STATE + FL_LIVE_STATES, /* the address from which blocks lie */
+    FL_LIVE_WINDOW_BYTES,                            /* of addresses */
+    FL_LIVE_FIGURES,
 };
 
 enum fl_live_shape {
