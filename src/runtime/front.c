@@ -63,10 +63,25 @@ static void *first_libc_realloc(void *p, size_t n)
     return behind.libc_realloc(p, n);
 }
 
+static void say_shadowed(void)
+{
+    char line[480];
+    struct fl_text t = fl_text_on(line, sizeof line);
+
+    if (fl_runtime.shadowed_by != NULL && fl_runtime.options.value[FL_OPTION_confirm] != 0) {
+        fl_text_str(&t, "not served, unless that passes requests on: the program's malloc is "
+                        "that of ");
+        fl_text_str(&t, fl_runtime.shadowed_by);
+        fl_text_str(&t, ", which comes first");
+        fl_say(line);
+    }
+}
+
 void fl_find_first(void)
 {
     fl_load();
     fl_runtime.shadowed_by = fl_first_of("malloc");
+    say_shadowed();
     if (fl_route.threshold == SIZE_MAX || fl_first_of("free") == NULL) {
         return;
     }
