@@ -16,6 +16,7 @@ static size_t threshold;
 /* Words, not the struct: what is not different is not written. */
 static FL_COLD void begin_to_serve(void)
 {
+    __atomic_store_n(&fl_runtime.shadowed_by, NULL, __ATOMIC_RELAXED);
     SET(malloc, behind.malloc);
     SET(calloc, behind.calloc);
     SET(realloc, behind.realloc);
@@ -82,17 +83,20 @@ void fl_find_first(void)
     fl_load();
     fl_runtime.shadowed_by = fl_first_of("malloc");
     say_shadowed();
-    if (fl_route.threshold == SIZE_MAX || fl_first_of("free") == NULL) {
+    if (fl_route.threshold == SIZE_MAX) {
         return;
     }
     behind = fl_route.next;
     threshold = fl_route.threshold;
-    SET(free, first_free);
-    SET(libc_free, first_libc_free);
-    SET(libc_realloc, first_libc_realloc);
     if (fl_runtime.shadowed_by != NULL) {
         SET(malloc, first_malloc);
     }
+    if (fl_first_of("free") == NULL) {
+        return;
+    }
+    SET(free, first_free);
+    SET(libc_free, first_libc_free);
+    SET(libc_realloc, first_libc_realloc);
     if (fl_first_of("calloc") != NULL) {
         SET(calloc, first_calloc);
     }

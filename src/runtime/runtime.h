@@ -22,7 +22,7 @@ struct fl_runtime {
     bool next_is_libc;       /* the next allocator is glibc's own */
     _Atomic bool tune_next;  /* its thresholds are ours to raise */
     bool active;             /* large requests are served from the window */
-    const char *shadowed_by; /* the file of the program's malloc, where that is not ours */
+    const char *shadowed_by; /* the file of the program's malloc, while that has not come to ours */
 };
 
 extern struct fl_runtime fl_runtime;

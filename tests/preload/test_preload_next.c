@@ -216,6 +216,19 @@ static void an_allocator_in_front_is_named(void **state)
     fl_run_assert_active(before_us(FL_VICTIM_DIR "/victim_next_malloc.so", NULL));
 }
 
+/* It passes small requests on: large ones would come here. */
+static void a_tracer_in_front_takes_nothing_away(void **state)
+{
+    char preload[1024];
+    (void)state;
+    snprintf(preload, sizeof preload, "%s %s", FL_VICTIM_DIR "/victim_next_malloc.so", FL_LIB_PATH);
+    const struct fl_run *r =
+        fl_run_how(&(struct fl_how){.argv = FL_ARGV("/usr/bin/setsid", "/bin/ls", "/"),
+                                    .preload = preload,
+                                    .env = FL_ENV("FAULTLESS_STATS=1")});
+    assert_non_null(strstr(r->err, "] ls: nothing done: no request of 64K or more came here\n"));
+}
+
 /* A helper that a launcher has put another allocator in front of: its parent's line looks well. */
 static void a_helper_behind_an_allocator_says_so_once(void **state)
 {
@@ -345,6 +358,7 @@ int main(void)
         cmocka_unit_test(refusals_set_errno_as_glibc_does),
         cmocka_unit_test(a_free_in_a_handler_stays_out_of_the_next_allocator),
         cmocka_unit_test(an_allocator_in_front_is_named),
+        cmocka_unit_test(a_tracer_in_front_takes_nothing_away),
         cmocka_unit_test(a_helper_behind_an_allocator_says_so_once),
         cmocka_unit_test(a_tracer_on_either_side_sees_what_it_does_without_us),
         cmocka_unit_test(a_program_with_some_names_of_its_own_does_what_it_does_without_us),
