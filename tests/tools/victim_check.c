@@ -1,5 +1,16 @@
-/* A program to be looked at, and hardly ever run. OWN_MALLOC: with an allocator of its own. */
+/* A program to be looked at, and hardly ever run: it says that it is there, and waits for the end
+ * of its standard input. OWN_MALLOC: with a malloc of its own; OWN_JEMALLOC, OWN_GO: with what such
+ * an allocator beside malloc is known by. */
 #include <stddef.h>
+#include <unistd.h>
+
+#ifdef OWN_JEMALLOC
+__attribute__((used)) static const char conf[] = "VICTIM_MALLOC_CONF";
+#endif
+
+#ifdef OWN_GO
+__attribute__((used, section(".note.go.buildid"))) static const int id = 1;
+#endif
 
 #ifdef OWN_MALLOC
 void *malloc(size_t len);
@@ -17,5 +28,10 @@ void *malloc(size_t len)
 
 int main(void)
 {
+    char byte;
+
+    (void)!write(STDOUT_FILENO, "ready\n", 6);
+    while (read(STDIN_FILENO, &byte, 1) > 0) {
+    }
     return 0;
 }

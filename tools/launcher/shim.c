@@ -64,7 +64,7 @@ static bool ask(const char *manager, const char *name, char path[PATH_MAX])
 bool fl_shim_read(const char *text, size_t len, const char *path, char program[PATH_MAX])
 {
     enum { LONGEST = 4096 };
-    char copy[LONGEST], manager[PATH_MAX];
+    char copy[LONGEST], manager[PATH_MAX], answer[PATH_MAX];
     const char *slash = strrchr(path, '/');
 
     if (len >= sizeof copy) {
@@ -73,5 +73,9 @@ bool fl_shim_read(const char *text, size_t len, const char *path, char program[P
     memcpy(copy, text, len);
     copy[len] = '\0';
     manager_of(copy, manager);
-    return manager[0] != '\0' && ask(manager, slash != NULL ? slash + 1 : path, program);
+    if (manager[0] == '\0' || !ask(manager, slash != NULL ? slash + 1 : path, answer)) {
+        return false;
+    }
+    memcpy(program, answer, sizeof answer);
+    return true;
 }
