@@ -89,6 +89,7 @@ void fl_find_first(void)
     behind = fl_route.next;
     threshold = fl_route.threshold;
     if (fl_runtime.shadowed_by != NULL) {
+        fl_live_start_shadowed();
         SET(malloc, first_malloc);
     }
     if (fl_first_of("free") == NULL) {

@@ -126,6 +126,8 @@ uint64_t fl_place_refresh(struct fl_region *r);
 /* Tells readers outside the process where the counters lie: live.c.  Context: boot, when all layers
  * have started. */
 void fl_live_start(void);
+/* The same of a process whose malloc is another's: that alone.  Context: at load. */
+void fl_live_start_shadowed(void);
 
 /* One snapshot of everything. And what of it is in memory: as fl_region_residency. */
 void fl_read_stats(struct fl_stats_values *out);

@@ -130,6 +130,15 @@ static void a_shadowed_child_is_told(void **state)
     assert_row("\nverdict     1 of 2 processes are served\n");
 }
 
+/* redis-server writes over its environment, as others do that say what they do in ps. */
+static void one_that_has_lost_its_environment_is_told(void **state)
+{
+    (void)state;
+    assert_one(
+        waiting(ARGV(FL_DYNAMIC, "forget"), ARGV("LD_PRELOAD=" FL_OTHER_MALLOC ":" FL_LIBRARY)),
+        false, ": not served: its malloc is that of victim_other_malloc.so ");
+}
+
 /* LD_PRELOAD has a link to the library, and maps what it leads to. */
 static void an_allocator_behind_is_no_shadow(void **state)
 {
@@ -189,6 +198,7 @@ int main(void)
         cmocka_unit_test(one_without_a_large_request_would_be_served),
         cmocka_unit_test(what_is_not_preloaded_is_told),
         cmocka_unit_test(a_shadowed_child_is_told),
+        cmocka_unit_test(one_that_has_lost_its_environment_is_told),
         cmocka_unit_test(an_allocator_behind_is_no_shadow),
         cmocka_unit_test(allocators_beside_malloc_are_told),
         cmocka_unit_test(what_limits_it_is_told),

@@ -1,7 +1,8 @@
 /* A program to be looked at, and hardly ever run: it says that it is there, and waits for the end
- * of its standard input. OWN_MALLOC: with a malloc of its own; OWN_JEMALLOC, OWN_GO: with what such
- * an allocator beside malloc is known by. */
+ * of its standard input. With a word it forgets its environment first. OWN_MALLOC: with a malloc
+ * of its own; OWN_JEMALLOC, OWN_GO: with what such an allocator beside malloc is known by. */
 #include <stddef.h>
+#include <string.h>
 #include <unistd.h>
 
 #ifdef OWN_JEMALLOC
@@ -26,10 +27,14 @@ void *malloc(size_t len)
 }
 #endif
 
-int main(void)
+int main(int argc, char **argv, char **environment)
 {
     char byte;
 
+    for (size_t i = 0; argc > 1 && environment[i] != NULL; i++) {
+        memset(environment[i], 0, strlen(environment[i]));
+    }
+    (void)argv;
     (void)!write(STDOUT_FILENO, "ready\n", 6);
     while (read(STDIN_FILENO, &byte, 1) > 0) {
     }

@@ -5,6 +5,7 @@
 #include "faultstat/top/live.h"
 #include "launcher/check.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -207,6 +208,21 @@ static void judge_unloaded(struct fl_process *p, const struct fl_served *s)
     }
 }
 
+/* The last part of the path that lies there. What is unprintable in it becomes '?'. */
+static const char *name_at(pid_t pid, uint64_t at, char name[64])
+{
+    struct fl_live_memory memory = fl_live_memory_of(pid);
+    char path[256] = "";
+    int rc = memory.read(&memory, at, path, sizeof path - 1);
+    const char *slash = strrchr(path, '/');
+
+    snprintf(name, 64, "%s", rc != 0 ? "another allocator" : slash != NULL ? slash + 1 : path);
+    for (char *c = name; *c != '\0'; c++) {
+        *c = isprint((unsigned char)*c) ? *c : '?';
+    }
+    return name;
+}
+
 /* The library's own figures go before what the order of the loader lets expect: what stands in
  * front may pass requests on. */
 static void judge(const struct reading *r)
@@ -214,6 +230,7 @@ static void judge(const struct reading *r)
     struct fl_process *p = r->p;
     struct fl_served s;
     uint64_t requests, active, home;
+    char name[64];
 
     fl_served_read(p->pid, p->library[0] != '\0' ? p->library : "libfaultless.so", &s);
     if (figure(r, FL_LIVE_REQUESTS, &requests) && requests != 0) {
@@ -222,6 +239,8 @@ static void judge(const struct reading *r)
         judge_unloaded(p, &s);
     } else if (s.state == FL_SERVED_SHADOWED) {
         set(p, FL_VERDICT_NOT, "its malloc is that of ", s.reason);
+    } else if (figure(r, FL_LIVE_SHADOWED, &requests) && requests != 0) {
+        set(p, FL_VERDICT_NOT, "its malloc is that of ", name_at(p->pid, requests, name));
     } else if (figure(r, FL_LIVE_ACTIVE, &active) && active == 0) {
         set(p, FL_VERDICT_NOT, "the library is not active (FAULTLESS_DISABLE, a sandbox)", "");
     } else if (figure(r, FL_LIVE_HOME, &home) && home == 0) {
