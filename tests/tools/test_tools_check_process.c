@@ -191,6 +191,20 @@ static void one_that_is_not_there_is_told(void **state)
     assert_string_equal(output.out, "");
 }
 
+/* A child that was not waited for is none that could be served. */
+static void a_child_that_has_ended_is_left_out(void **state)
+{
+    static const char script[] = "(exit 0) & echo ready; exec cat"; /* which waits for none */
+    struct fl_live_victim v = fl_live_victim_start(ARGV("/bin/sh", "-c", script), ARGV(PRELOAD));
+    (void)state;
+    assert_string_equal(fl_live_victim_line(&v), "ready");
+    do {
+        check(v.pid); /* until cat is there, and the child has ended */
+    } while (strstr(output.out, "cat: served") == NULL || output.status != 0);
+    assert_row("\nverdict     1 of 1 process is served\n");
+    (void)fl_live_victim_end(&v);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +217,7 @@ int main(void)
         cmocka_unit_test(allocators_beside_malloc_are_told),
         cmocka_unit_test(what_limits_it_is_told),
         cmocka_unit_test(one_that_is_not_there_is_told),
+        cmocka_unit_test(a_child_that_has_ended_is_left_out),
     };
     int skip = fl_live_victim_skip("test_tools_check_process");
     return skip != 0 ? skip

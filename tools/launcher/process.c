@@ -229,24 +229,25 @@ static void judge(const struct reading *r)
 {
     struct fl_process *p = r->p;
     struct fl_served s;
-    uint64_t requests, active, home;
+    uint64_t word;
     char name[64];
 
     fl_served_read(p->pid, p->library[0] != '\0' ? p->library : "libfaultless.so", &s);
-    if (figure(r, FL_LIVE_REQUESTS, &requests) && requests != 0) {
+    if (figure(r, FL_LIVE_REQUESTS, &word) && word != 0) {
         set(p, FL_VERDICT_SERVED, "", "");
     } else if (p->library[0] == '\0') {
         judge_unloaded(p, &s);
     } else if (s.state == FL_SERVED_SHADOWED) {
         set(p, FL_VERDICT_NOT, "its malloc is that of ", s.reason);
-    } else if (figure(r, FL_LIVE_SHADOWED, &requests) && requests != 0) {
-        set(p, FL_VERDICT_NOT, "its malloc is that of ", name_at(p->pid, requests, name));
-    } else if (figure(r, FL_LIVE_ACTIVE, &active) && active == 0) {
+    } else if (figure(r, FL_LIVE_SHADOWED, &word) && word != 0) {
+        set(p, FL_VERDICT_NOT, "its malloc is that of ", name_at(p->pid, word, name));
+    } else if (figure(r, FL_LIVE_ACTIVE, &word) && word == 0) {
         set(p, FL_VERDICT_NOT, "the library is not active (FAULTLESS_DISABLE, a sandbox)", "");
-    } else if (figure(r, FL_LIVE_HOME, &home) && home == 0) {
+    } else if (figure(r, FL_LIVE_HOME, &word) && word == 0) {
         set(p, FL_VERDICT_NOT, "a child of fork that the library leaves alone", "");
-    } else {
-        set(p, FL_VERDICT_IDLE, "", "");
+    } else { /* its figures may be refused: then more is not known */
+        bool is_idle = r->page == 0 || r->page == -EAGAIN;
+        set(p, is_idle ? FL_VERDICT_IDLE : FL_VERDICT_SERVED, "", "");
     }
 }
 
@@ -261,6 +262,7 @@ int fl_process_read(pid_t pid, struct fl_process *p)
         r->p = p;
         r->page = -EAGAIN;
         rc = read_files(r);
+        rc = rc == 0 && r->last[0] == '\0' ? -ESRCH : rc; /* it has ended, or is the kernel's */
     }
     if (rc == 0) {
         read_environment(p);

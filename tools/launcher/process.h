@@ -41,7 +41,7 @@ struct fl_process {
     size_t environment_len;
 };
 
-/* 0; -ESRCH, -EACCES: there is nothing to be read, and the verdict is UNKNOWN.
+/* 0; -ESRCH, -EACCES and others: there is nothing to be read, and the verdict is UNKNOWN.
  * Cost: the strings of each file that it has mapped, once: some 0.1 s for a large program. */
 int fl_process_read(pid_t pid, struct fl_process *p);
 void fl_process_end(struct fl_process *p);

@@ -10,6 +10,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static bool is_manager(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    size_t len = strlen(name);
+
+    return path[0] == '/' &&
+           (strcmp(name, "asdf") == 0 || (len > 3 && strcmp(name + len - 3, "env") == 0));
+}
+
 /* The manager that is named behind the word exec of a line; "": there is none. */
 static void manager_of(char *text, char manager[PATH_MAX])
 {
@@ -22,7 +32,7 @@ static void manager_of(char *text, char manager[PATH_MAX])
         const char *path =
             first != NULL && strcmp(first, "exec") == 0 ? strtok_r(NULL, " \t\"", &rest) : NULL;
         const char *second = path != NULL ? strtok_r(NULL, " \t\"", &rest) : NULL;
-        if (second != NULL && strcmp(second, "exec") == 0 && path[0] == '/') {
+        if (second != NULL && strcmp(second, "exec") == 0 && is_manager(path)) {
             snprintf(manager, PATH_MAX, "%s", path);
         }
     }
@@ -33,7 +43,6 @@ static bool ask(const char *manager, const char *name, char path[PATH_MAX])
 {
     static char which[] = "which";
     posix_spawn_file_actions_t actions;
-    char *argv[] = {strdup(manager), which, strdup(name), NULL};
     int ends[2], status = -1;
     pid_t pid;
     ssize_t n = 0;
@@ -41,6 +50,7 @@ static bool ask(const char *manager, const char *name, char path[PATH_MAX])
     if (pipe2(ends, O_CLOEXEC) != 0) {
         return false;
     }
+    char *argv[] = {strdup(manager), which, strdup(name), NULL};
     (void)posix_spawn_file_actions_init(&actions);
     (void)posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     (void)posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);

@@ -28,7 +28,7 @@ static int read_all(struct fl_tree *t, pid_t pid)
     static struct fl_family family; /* static for its size */
     int first, rc;
 
-    if (!add(t, pid, &first)) {
+    if (!add(t, pid, &first) || first != 0) {
         return first;
     }
     fl_family_update(&family, pid);
@@ -46,9 +46,9 @@ int fl_tree_main(pid_t pid, bool json)
     static struct fl_tree t;
     int rc = read_all(&t, pid);
 
-    if (rc == -ESRCH || rc == -ENOMEM) {
+    if (rc != 0) {
         fprintf(stderr, "faultless: process %d: %s\n", (int)pid, strerror(-rc));
-        return rc == -ESRCH ? FL_EXIT_NOT_FOUND : FL_EXIT_OWN;
+        return rc == -ESRCH ? FL_EXIT_NOT_FOUND : rc == -ENOMEM ? FL_EXIT_OWN : FL_EXIT_CANNOT_RUN;
     }
     (json ? fl_tree_print_json : fl_tree_print)(&t, stdout);
     for (unsigned i = 0; i < t.count; i++) {
@@ -59,5 +59,5 @@ int fl_tree_main(pid_t pid, bool json)
         fprintf(stderr, "faultless: standard output: %s\n", strerror(errno));
         return FL_EXIT_OWN;
     }
-    return rc != 0 ? FL_EXIT_CANNOT_RUN : t.served == t.count ? EXIT_SUCCESS : EXIT_FAILURE;
+    return t.served == t.count ? EXIT_SUCCESS : EXIT_FAILURE;
 }
