@@ -20,7 +20,7 @@
 enum {
     FL_LIVE_VERSION = 2, /* raised when an older reader would be wrong; else fields are added */
     FL_LIVE_NOTE = 0x4c46,
-    FL_LIVE_LISTS = 16,
+    FL_LIVE_LISTS = 20,
     FL_LIVE_TERMS = 64,
     FL_LIVE_ELEMENT = 4096,  /* bytes of an element that are read, at most */
     FL_LIVE_LAST = 0xffff,   /* a list's `next`: there is no other element */
@@ -56,7 +56,11 @@ enum fl_live_figure {
     FL_LIVE_PLAN_LAYOUTS,
     FL_LIVE_PLAN_DROPS,
     FL_LIVE_STATE, /* contexts that learn; and FL_LIVE_STATES in all, one after the other */
-    FL_LIVE_FIGURES = FL_LIVE_STATE + FL_LIVE_STATES,
+    FL_LIVE_WINDOW = FL_LIVE_STATE + FL_LIVE_STATES, /* the address from which blocks lie */
+    FL_LIVE_WINDOW_BYTES,                            /* of addresses */
+    FL_LIVE_SHADOWED, /* not 0: another's malloc comes first, and has not come to ours; its file's
+                       * name lies there */
+    FL_LIVE_FIGURES,
 };
 
 enum fl_live_shape {

@@ -38,6 +38,20 @@ static void add_words(const struct fl_region *r, struct fl_live_page *p)
     fl_live_add_word(p, FL_LIVE_UNPROVEN, &r->pages.move.unproven, sizeof r->pages.move.unproven);
 }
 
+static void add_window(const struct fl_region *r, struct fl_live_page *p)
+{
+    static const struct fl_live_term term[] = {
+        {FL_LIVE_WORD(FL_LIVE_WINDOW, struct fl_range, base)},
+        {FL_LIVE_WORD(FL_LIVE_WINDOW_BYTES, struct fl_range, len)},
+    };
+
+    fl_live_add(p,
+                (struct fl_live_list){.at = fl_live_at(&r->space.window.all),
+                                      .count = 1,
+                                      .size = sizeof(struct fl_range)},
+                term, COUNT(term));
+}
+
 /* What waits in slot `i` is in use for the region, and with no thread. */
 #define SLOT(what, i)                                                                              \
     OF_CACHE(what, slot[i].len), .when = offsetof(struct fl_cache, slot[i].extent),                \
@@ -119,6 +133,7 @@ void fl_region_live(const struct fl_region *r, struct fl_live_page *p)
 {
     add_counters(r, p);
     add_words(r, p);
+    add_window(r, p);
     add_caches(r, p);
     add_depots(r, p);
     add_zones(r, p);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -215,6 +216,12 @@ static void measure(struct fl_summary *s)
     (void)fl_sys.unmap((struct fl_range){base, all});
 }
 
+/* Not where they are left to memory that is advised, as ours is: that answer is not 1. */
+static bool is_thp_refused(void)
+{
+    return !fl_sys_is_confined() && fl_call(SYS_prctl, PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1;
+}
+
 /* The launcher's process, by its word; 0: none. Constant after boot. */
 static uint64_t launched;
 
@@ -225,8 +232,16 @@ static bool is_asked_for(void)
     return launched == (uint64_t)fl_call_pid() || fl_call(SYS_getpgid, 0) == fl_call_pid();
 }
 
+/* Another's malloc has the program's requests: how many were large is not known. */
+static bool is_shadowed(const struct fl_stats_values *v)
+{
+    bool is_off = fl_is_started() && !fl_runtime.active;
+
+    return v->requests == 0 && fl_runtime.shadowed_by != NULL && !is_off;
+}
+
 /* A process that did nothing has a line in place of the table, and none in place of a line where it
- * is a helper. */
+ * is a helper; unless it is not served. */
 static void say_at_exit(enum where where)
 {
     struct report *r = &last;
@@ -242,12 +257,13 @@ static void say_at_exit(enum where where)
         read_program(r->program, sizeof r->program);
         read_nodes(&r->nodes);
         fl_stats_format_json(&r->values, &r->nodes, &r->gpus, fl_call_pid(), r->program, &t);
-        if (r->values.requests != 0 || r->gpus.n != 0) {
+        if (r->values.requests != 0 || r->gpus.n != 0 || is_shadowed(&r->values)) {
             fl_say_last(r->text, t.len);
         }
         return;
     }
-    if (where == SUMMARY && r->values.requests == 0 && !is_asked_for()) {
+    bool is_silent = r->values.requests == 0 && !is_shadowed(&r->values) && !is_asked_for();
+    if (where == SUMMARY && is_silent) {
         fl_stats_format_gpu_summary(&r->gpus, fl_call_pid(), &t);
         if (t.len != 0) {
             fl_say_last(r->text, t.len);
@@ -255,14 +271,14 @@ static void say_at_exit(enum where where)
         return;
     }
     read_program(r->program, sizeof r->program);
-    struct fl_summary s = {
-        .values = &r->values,
-        .pid = fl_call_pid(),
-        .program = r->program,
-        .threshold = fl_runtime.options.value[FL_OPTION_threshold],
-        .shadowed_by = fl_is_started() && !fl_runtime.active ? NULL : fl_runtime.shadowed_by};
+    struct fl_summary s = {.values = &r->values,
+                           .pid = fl_call_pid(),
+                           .program = r->program,
+                           .threshold = fl_runtime.options.value[FL_OPTION_threshold],
+                           .shadowed_by = is_shadowed(&r->values) ? fl_runtime.shadowed_by : NULL};
     if (r->values.requests != 0) {
         measure(&s);
+        s.thp_refused = is_thp_refused();
     }
     fl_stats_format_summary(&s, &t);
     fl_stats_format_gpu_summary(&r->gpus, fl_call_pid(), &t);

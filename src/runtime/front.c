@@ -16,6 +16,7 @@ static size_t threshold;
 /* Words, not the struct: what is not different is not written. */
 static FL_COLD void begin_to_serve(void)
 {
+    __atomic_store_n(&fl_runtime.shadowed_by, NULL, __ATOMIC_RELAXED);
     SET(malloc, behind.malloc);
     SET(calloc, behind.calloc);
     SET(realloc, behind.realloc);
@@ -63,21 +64,40 @@ static void *first_libc_realloc(void *p, size_t n)
     return behind.libc_realloc(p, n);
 }
 
+static void say_shadowed(void)
+{
+    char line[480];
+    struct fl_text t = fl_text_on(line, sizeof line);
+
+    if (fl_runtime.shadowed_by != NULL && fl_runtime.options.value[FL_OPTION_confirm] != 0) {
+        fl_text_str(&t, "not served, unless that passes requests on: the program's malloc is "
+                        "that of ");
+        fl_text_str(&t, fl_runtime.shadowed_by);
+        fl_text_str(&t, ", which comes first");
+        fl_say(line);
+    }
+}
+
 void fl_find_first(void)
 {
     fl_load();
     fl_runtime.shadowed_by = fl_first_of("malloc");
-    if (fl_route.threshold == SIZE_MAX || fl_first_of("free") == NULL) {
+    say_shadowed();
+    if (fl_route.threshold == SIZE_MAX) {
         return;
     }
     behind = fl_route.next;
     threshold = fl_route.threshold;
+    if (fl_runtime.shadowed_by != NULL) {
+        fl_live_start_shadowed();
+        SET(malloc, first_malloc);
+    }
+    if (fl_first_of("free") == NULL) {
+        return;
+    }
     SET(free, first_free);
     SET(libc_free, first_libc_free);
     SET(libc_realloc, first_libc_realloc);
-    if (fl_runtime.shadowed_by != NULL) {
-        SET(malloc, first_malloc);
-    }
     if (fl_first_of("calloc") != NULL) {
         SET(calloc, first_calloc);
     }

@@ -22,7 +22,7 @@ struct fl_runtime {
     bool next_is_libc;       /* the next allocator is glibc's own */
     _Atomic bool tune_next;  /* its thresholds are ours to raise */
     bool active;             /* large requests are served from the window */
-    const char *shadowed_by; /* the file of the program's malloc, where that is not ours */
+    const char *shadowed_by; /* the file of the program's malloc, while that has not come to ours */
 };
 
 extern struct fl_runtime fl_runtime;
@@ -126,6 +126,8 @@ uint64_t fl_place_refresh(struct fl_region *r);
 /* Tells readers outside the process where the counters lie: live.c.  Context: boot, when all layers
  * have started. */
 void fl_live_start(void);
+/* The same of a process whose malloc is another's: that alone.  Context: at load. */
+void fl_live_start_shadowed(void);
 
 /* One snapshot of everything. And what of it is in memory: as fl_region_residency. */
 void fl_read_stats(struct fl_stats_values *out);

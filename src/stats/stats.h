@@ -193,6 +193,7 @@ struct fl_summary {
     const char *program;
     uint64_t threshold;      /* bytes */
     const char *shadowed_by; /* the file whose malloc the program has; NULL: ours, or not known */
+    bool thp_refused;        /* the process has huge pages switched off */
     /* What it cost to touch so much memory that was mapped anew, here and now. 0: not measured. */
     uint64_t sample_bytes, sample_faults, sample_ns;
 };

@@ -121,21 +121,25 @@ void fl_stats_format_summary(const struct fl_summary *s, struct fl_text *t)
         fl_text_str(t, "not active: every request went to the next allocator\n");
         return;
     }
+    if (v->requests == 0 && s->shadowed_by != NULL) {
+        fl_text_str(t, "not served: the program's malloc is that of ");
+        fl_text_str(t, s->shadowed_by);
+        fl_text_str(t, ", which comes first\n");
+        return;
+    }
     if (v->requests == 0) {
         fl_text_str(t, "nothing done: no request of ");
         fl_text_size(t, s->threshold);
-        fl_text_str(t, " or more came here");
-        if (s->shadowed_by != NULL) {
-            fl_text_str(t, "; the program's malloc is that of ");
-            fl_text_str(t, s->shadowed_by);
-        }
-        fl_text_str(t, "\n");
+        fl_text_str(t, " or more came here\n");
         return;
     }
     append_count(t, v->requests);
     fl_text_str(t, v->requests == 1 ? " large request" : " large requests");
     append_saved(t, s);
     append_method(t, v->rung);
+    if (s->thp_refused) {
+        fl_text_str(t, ", no huge pages (PR_SET_THP_DISABLE, by the program or what started it)");
+    }
     append_plan(t, v);
     fl_text_str(t, ", peak ");
     append_bytes(t, v->populated_peak_bytes);

@@ -211,9 +211,40 @@ static void an_allocator_in_front_is_named(void **state)
     fl_run_assert_clean(r);
     assert_int_equal(fl_run_stat(r, "active"), 0);
     r = before_us("libjemalloc.so.2", FL_ENV("FAULTLESS_STATS=table"));
-    assert_non_null(strstr(r->err, "came here; the program's malloc is that of "));
-    assert_non_null(strstr(r->err, "libjemalloc.so.2\n"));
+    assert_non_null(strstr(r->err, "] victim_next: not served: the program's malloc is that of "));
+    assert_non_null(strstr(r->err, "libjemalloc.so.2, which comes first\n"));
     fl_run_assert_active(before_us(FL_VICTIM_DIR "/victim_next_malloc.so", NULL));
+}
+
+/* It passes small requests on: large ones would come here. */
+static void a_tracer_in_front_takes_nothing_away(void **state)
+{
+    char preload[1024];
+    (void)state;
+    snprintf(preload, sizeof preload, "%s %s", FL_VICTIM_DIR "/victim_next_malloc.so", FL_LIB_PATH);
+    const struct fl_run *r =
+        fl_run_how(&(struct fl_how){.argv = FL_ARGV("/usr/bin/setsid", "/bin/ls", "/"),
+                                    .preload = preload,
+                                    .env = FL_ENV("FAULTLESS_STATS=1")});
+    assert_non_null(strstr(r->err, "] ls: nothing done: no request of 64K or more came here\n"));
+}
+
+/* A helper that a launcher has put another allocator in front of: its parent's line looks well. */
+static void a_helper_behind_an_allocator_says_so_once(void **state)
+{
+    static const char *const argv[] = {
+        "/bin/sh", "-c", "LD_PRELOAD=libjemalloc.so.2:$LD_PRELOAD /bin/true; :", NULL};
+    (void)state;
+    const struct fl_run *r = fl_preload_run(argv, FL_ENV("FAULTLESS_STATS=1"));
+    assert_int_equal(fl_run_lines(r->err), 1);
+    assert_non_null(strstr(r->err, "] true: not served: "));
+    r = fl_preload_run(argv, FL_ENV("FAULTLESS_STATS=json"));
+    assert_int_equal(fl_run_lines(r->err), 1);
+    assert_non_null(strstr(r->err, "\"active\": 0"));
+    r = before_us("libjemalloc.so.2", FL_ENV("FAULTLESS_CONFIRM=1"));
+    assert_non_null(strstr(r->err, "faultless: not served, unless that passes requests on: "));
+    r = before_us("libjemalloc.so.2", NULL);
+    assert_string_equal(r->err, "");
 }
 
 /* The last one looks before each block that it frees; before the window there is nothing to see, so
@@ -327,6 +358,8 @@ int main(void)
         cmocka_unit_test(refusals_set_errno_as_glibc_does),
         cmocka_unit_test(a_free_in_a_handler_stays_out_of_the_next_allocator),
         cmocka_unit_test(an_allocator_in_front_is_named),
+        cmocka_unit_test(a_tracer_in_front_takes_nothing_away),
+        cmocka_unit_test(a_helper_behind_an_allocator_says_so_once),
         cmocka_unit_test(a_tracer_on_either_side_sees_what_it_does_without_us),
         cmocka_unit_test(a_program_with_some_names_of_its_own_does_what_it_does_without_us),
         cmocka_unit_test(a_program_that_takes_the_address_of_malloc_is_ours),

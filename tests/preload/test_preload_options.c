@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -184,6 +185,28 @@ static void helpers_that_did_nothing_say_nothing(void **state)
     assert_non_null(strstr(r->err, "] true: nothing done: no request of 64K or more came here\n"));
 }
 
+/* Linux 6.18's exception leaves them to memory that is advised, as ours is. */
+static void refuse_thp(void *flags)
+{
+    (void)prctl(PR_SET_THP_DISABLE, 1, *(const unsigned long *)flags, 0, 0);
+}
+
+static void the_line_says_that_huge_pages_are_off(void **state)
+{
+    static const unsigned long all = 0, except_advised = 2;
+    static const char text[] = ", no huge pages (PR_SET_THP_DISABLE, by the program or what "
+                               "started it), peak ";
+    struct fl_how how = {.argv = FL_ARGV("victim_names", "f_malloc"),
+                         .env = FL_ENV("FAULTLESS_STATS=1"),
+                         .in_child = refuse_thp,
+                         .arg = (void *)(uintptr_t)&all};
+    (void)state;
+    assert_non_null(strstr(fl_run_how(&how)->err, text));
+    how.arg = (void *)(uintptr_t)&except_advised; /* an older kernel refuses that: nothing is off */
+    assert_null(strstr(fl_run_how(&how)->err, text));
+    assert_non_null(strstr(fl_run_how(&how)->err, ", peak "));
+}
+
 static void names_of_files_have_the_pid_and_the_rank(void **state)
 {
     char folder[] = "/tmp/fl-names-XXXXXX", entry[96], shell[160];
@@ -328,6 +351,7 @@ int main(void)
         cmocka_unit_test(stats_go_to_stderr_as_a_table),
         cmocka_unit_test(a_program_that_closes_stderr_is_told_of),
         cmocka_unit_test(helpers_that_did_nothing_say_nothing),
+        cmocka_unit_test(the_line_says_that_huge_pages_are_off),
         cmocka_unit_test(names_of_files_have_the_pid_and_the_rank),
         cmocka_unit_test(a_file_for_prometheus_is_replaced),
         cmocka_unit_test(confirm_says_what_is_in_force),

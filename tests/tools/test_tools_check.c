@@ -134,18 +134,83 @@ static void what_the_environment_forbids_is_told(void **state)
     assert_int_equal(output.status, 125);
 }
 
+static void write_script(const char *name, const char *text)
+{
+    FILE *script = fopen(path_of(name), "w");
+
+    assert_non_null(script);
+    fputs(text, script);
+    fclose(script);
+    assert_int_equal(chmod(path_of(name), 0755), 0);
+}
+
 static void a_script_is_its_interpreters(void **state)
 {
+    char text[200];
     (void)state;
-    FILE *script = fopen(path_of("script"), "w");
-    assert_non_null(script);
-    fprintf(script, "#!/usr/bin/env -S VAR=1 sh\necho ran > %s/ran\n", folder);
-    fclose(script);
-    assert_int_equal(chmod(path_of("script"), 0755), 0);
+    snprintf(text, sizeof text, "#!/usr/bin/env -S VAR=1 sh\necho ran > %s/ran\n", folder);
+    write_script("script", text);
     CHECK(path_of("script"), "--its", "options");
     assert_served(true, "");
     assert_non_null(strstr(output.out, "/script, run by "));
     assert_int_not_equal(access(path_of("ran"), F_OK), 0); /* nothing of it is run */
+}
+
+/* What the manager says is judged; the shell that runs the shim is not. */
+static void a_shim_is_what_it_would_run(void **state)
+{
+    char text[800];
+    (void)state;
+    snprintf(text, sizeof text, "#!/bin/sh\n[ \"$1 $2\" = \"which shim\" ] && echo %s\n",
+             FL_STATIC);
+    write_script("pyenv", text);
+    snprintf(text, sizeof text,
+             "#!/usr/bin/env sh\nset -e\nprogram=\"${0##*/}\"\nexport PYENV_ROOT=\"%s\"\n"
+             "exec \"%s/pyenv\" exec \"$program\" \"$@\"\n",
+             folder, folder);
+    write_script("shim", text);
+    CHECK(path_of("shim"));
+    assert_served(false, "the command is static");
+    assert_non_null(strstr(output.out, "/shim, run by"));
+    write_script("pyenv", "#!/bin/sh\nexit 1\n"); /* it does not know either: the shell's, then */
+    CHECK(path_of("shim"));
+    assert_served(true, "");
+}
+
+static void memory_that_is_not_mallocs_is_told(void **state)
+{
+    (void)state;
+    CHECK(FL_OWN_JEMALLOC);
+    assert_int_equal(output.status, 0);
+    assert_non_null(strstr(output.out, "\nverdict     served in part, "));
+    assert_non_null(strstr(output.out, "the memory of its jemalloc is not malloc's"));
+    assert_non_null(strstr(output.out, "VICTIM_MALLOC_CONF=thp:always,"));
+    CHECK(FL_OWN_GO);
+    assert_non_null(strstr(output.out, "\nverdict     served in part, "));
+    assert_non_null(strstr(output.out, "victim_check_go: the heap of Go is not malloc's\n"));
+    CHECK("--json", FL_OWN_GO);
+    json_t *all = fl_child_json(output.out);
+    assert_int_equal(json_array_size(json_object_get(json_object_get(all, "command"), "own")), 1);
+    json_decref(all);
+}
+
+static void packages_with_an_allocator_are_told(void **state)
+{
+    static const char said[] = "own memory  pyarrow, where it is imported: Arrow's memory is not ";
+    char shell[300];
+    (void)state;
+    snprintf(shell, sizeof shell, "mkdir -p %s/bin %s/lib/python3.11/site-packages/pyarrow", folder,
+             folder);
+    assert_int_equal(system(shell), 0);
+    CHECK(copy_of(FL_DYNAMIC, "bin/python3", 0755));
+    assert_served(true, "");
+    assert_non_null(strstr(output.out, said));
+    assert_non_null(strstr(output.out, "ARROW_DEFAULT_MEMORY_POOL=system it is\n"));
+    check(ARGV("ARROW_DEFAULT_MEMORY_POOL=system"), ARGV(path_of("bin/python3")));
+    assert_null(strstr(output.out, said));
+    check(ARGV("ARROW_DEFAULT_MEMORY_POOL=jemalloc"), ARGV(path_of("bin/python3")));
+    assert_non_null(strstr(output.out, said));
+    assert_null(strstr(output.out, "ARROW_DEFAULT_MEMORY_POOL=system it is\n")); /* their choice */
 }
 
 static void a_file_that_is_cut_is_survived(void **state)
@@ -248,6 +313,9 @@ int main(void)
         cmocka_unit_test(a_command_that_cannot_be_served_is_told),
         cmocka_unit_test(what_the_environment_forbids_is_told),
         cmocka_unit_test(a_script_is_its_interpreters),
+        cmocka_unit_test(a_shim_is_what_it_would_run),
+        cmocka_unit_test(memory_that_is_not_mallocs_is_told),
+        cmocka_unit_test(packages_with_an_allocator_are_told),
         cmocka_unit_test(a_file_that_is_cut_is_survived),
         cmocka_unit_test(one_line_of_the_launched_process),
         cmocka_unit_test(json_has_a_schema_and_all_of_it),

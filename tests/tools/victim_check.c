@@ -1,5 +1,17 @@
-/* A program to be looked at, and hardly ever run. OWN_MALLOC: with an allocator of its own. */
+/* A program to be looked at, and hardly ever run: it says that it is there, and waits for the end
+ * of its standard input. With a word it forgets its environment first. OWN_MALLOC: with a malloc
+ * of its own; OWN_JEMALLOC, OWN_GO: with what such an allocator beside malloc is known by. */
 #include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef OWN_JEMALLOC
+__attribute__((used)) static const char conf[] = "VICTIM_MALLOC_CONF";
+#endif
+
+#ifdef OWN_GO
+__attribute__((used, section(".note.go.buildid"))) static const int id = 1;
+#endif
 
 #ifdef OWN_MALLOC
 void *malloc(size_t len);
@@ -15,7 +27,16 @@ void *malloc(size_t len)
 }
 #endif
 
-int main(void)
+int main(int argc, char **argv, char **environment)
 {
+    char byte;
+
+    for (size_t i = 0; argc > 1 && environment[i] != NULL; i++) {
+        memset(environment[i], 0, strlen(environment[i]));
+    }
+    (void)argv;
+    (void)!write(STDOUT_FILENO, "ready\n", 6);
+    while (read(STDIN_FILENO, &byte, 1) > 0) {
+    }
     return 0;
 }

@@ -194,6 +194,11 @@ static void a_summary_is_one_line(void **state)
     fl_stats_format_summary(&s, &t);
     assert_string_equal(buf, "faultless[42] a?b: 120k large requests, pages move by userfaultfd, "
                              "990 steps planned (99 % hits), peak 1.2 GiB\n");
+    s.thp_refused = true;
+    t = fl_text_on(buf, sizeof buf);
+    fl_stats_format_summary(&s, &t);
+    assert_non_null(strstr(buf, ", no huge pages (PR_SET_THP_DISABLE, by the program or what "
+                                "started it), 990 steps"));
     v.requests = 0;
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_summary(&s, &t);
@@ -202,8 +207,8 @@ static void a_summary_is_one_line(void **state)
     s.shadowed_by = "/lib/libx.so";
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_summary(&s, &t);
-    assert_string_equal(buf, "faultless[42] a?b: nothing done: no request of 64K or more came "
-                             "here; the program's malloc is that of /lib/libx.so\n");
+    assert_string_equal(buf, "faultless[42] a?b: not served: the program's malloc is that of "
+                             "/lib/libx.so, which comes first\n");
     s.shadowed_by = NULL;
     v.active = 0;
     t = fl_text_on(buf, sizeof buf);

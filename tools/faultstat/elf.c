@@ -1,97 +1,130 @@
-/* Program headers for the loader, the dynamic symbol table for names. Source: elf(5). Every offset
- * is checked: the file may be anything. */
+/* Program headers for the loader, the dynamic symbol table for names. Source: elf(5), gelf(3). */
 #include "faultstat/elf.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
+#include <gelf.h>
+#include <link.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+/* This program's own: what it is, others are to be. The linker defines it. */
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+
+/* A file that is open. */
 struct image {
-    const unsigned char *base;
-    size_t len;
+    int fd;
+    Elf *elf;
 };
 
-/* `count` things of `size` bytes at `offset`, aligned to 8; NULL when the file does not hold
- * them. */
-static const void *at(const struct image *image, uint64_t offset, uint64_t count, uint64_t size)
+static int open_image(struct image *image, const char *path)
 {
-    bool is_inside = offset <= image->len && (size == 0 || count <= (image->len - offset) / size);
-    return is_inside && offset % 8 == 0 ? image->base + offset : NULL;
-}
-
-static bool is_name(const struct image *image, const Elf64_Shdr *names, uint32_t offset,
-                    const char *wanted)
-{
-    size_t len = strlen(wanted) + 1;
-    return names->sh_offset <= image->len && names->sh_size <= image->len - names->sh_offset &&
-           offset <= names->sh_size && len <= names->sh_size - offset &&
-           memcmp(image->base + names->sh_offset + offset, wanted, len) == 0;
-}
-
-static void read_symbols(const struct image *image, const Elf64_Shdr *section, size_t sections,
-                         const Elf64_Shdr *table, struct fl_elf *out)
-{
-    uint64_t count = table->sh_size / sizeof(Elf64_Sym);
-    const Elf64_Sym *symbol = at(image, table->sh_offset, count, sizeof(*symbol));
-    if (symbol == NULL || table->sh_link >= sections) {
-        return;
-    }
-    const Elf64_Shdr *names = &section[table->sh_link];
-    for (uint64_t i = 0; i < count; i++) {
-        bool is_defined = symbol[i].st_shndx != SHN_UNDEF;
-        out->has_malloc |= is_defined && is_name(image, names, symbol[i].st_name, "malloc");
-        out->has_sanitizer |= is_name(image, names, symbol[i].st_name, "__sanitizer_malloc_hook");
-    }
-}
-
-static int read_image(const struct image *image, struct fl_elf *out)
-{
-    const Elf64_Ehdr *head = at(image, 0, 1, sizeof(*head));
-    if (head == NULL || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0) {
+    if (elf_version(EV_CURRENT) == EV_NONE) {
         return -ENOEXEC;
     }
-    if (head->e_ident[EI_CLASS] != ELFCLASS64) {
-        out->is_other_class = true;
+    image->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (image->fd < 0) {
+        return -errno;
+    }
+    image->elf = elf_begin(image->fd, ELF_C_READ_MMAP, NULL);
+    if (image->elf != NULL && elf_kind(image->elf) == ELF_K_ELF) {
         return 0;
     }
-    const Elf64_Phdr *segment = at(image, head->e_phoff, head->e_phnum, sizeof(*segment));
-    for (size_t i = 0; segment != NULL && i < head->e_phnum; i++) {
-        out->has_loader |= segment[i].p_type == PT_INTERP;
-    }
-    const Elf64_Shdr *section = at(image, head->e_shoff, head->e_shnum, sizeof(*section));
-    for (size_t i = 0; section != NULL && i < head->e_shnum; i++) {
-        if (section[i].sh_type == SHT_DYNSYM) {
-            read_symbols(image, section, head->e_shnum, &section[i], out);
+    (void)elf_end(image->elf);
+    close(image->fd);
+    return -ENOEXEC;
+}
+
+static void close_image(const struct image *image)
+{
+    (void)elf_end(image->elf);
+    close(image->fd);
+}
+
+static bool is_sanitizers(const char *name)
+{
+    return strcmp(name, "__sanitizer_malloc_hook") == 0 || strcmp(name, "__asan_init") == 0 ||
+           strcmp(name, "__hwasan_init") == 0 || strcmp(name, "__tsan_init") == 0 ||
+           strcmp(name, "__msan_init") == 0;
+}
+
+static void read_symbols(Elf *elf, Elf_Scn *section, const GElf_Shdr *head, struct fl_elf *out)
+{
+    Elf_Data *data = elf_getdata(section, NULL);
+    size_t count = data != NULL && head->sh_entsize != 0 ? data->d_size / head->sh_entsize : 0;
+    GElf_Sym symbol;
+    for (size_t i = 0; i < count && gelf_getsym(data, (int)i, &symbol) != NULL; i++) {
+        const char *name = elf_strptr(elf, head->sh_link, symbol.st_name);
+        if (name != NULL) {
+            out->has_malloc |= symbol.st_shndx != SHN_UNDEF && strcmp(name, "malloc") == 0;
+            out->has_sanitizer |= is_sanitizers(name);
         }
     }
-    return 0;
+}
+
+static void read_facts(Elf *elf, struct fl_elf *out)
+{
+    GElf_Ehdr head;
+    GElf_Phdr segment;
+    GElf_Shdr table;
+    size_t segments = 0;
+    if (gelf_getehdr(elf, &head) == NULL) {
+        return;
+    }
+    out->is_other_class = head.e_ident[EI_CLASS] != __ehdr_start.e_ident[EI_CLASS];
+    out->is_other_machine = head.e_machine != __ehdr_start.e_machine;
+    if (out->is_other_class || out->is_other_machine) {
+        return;
+    }
+    (void)elf_getphdrnum(elf, &segments);
+    for (size_t i = 0; i < segments && gelf_getphdr(elf, (int)i, &segment) != NULL; i++) {
+        out->has_loader |= segment.p_type == PT_INTERP;
+    }
+    for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s)) != NULL;) {
+        if (gelf_getshdr(s, &table) != NULL && table.sh_type == SHT_DYNSYM) {
+            read_symbols(elf, s, &table, out);
+        }
+    }
 }
 
 int fl_elf_read(const char *path, struct fl_elf *out)
 {
-    struct stat what;
+    struct image image;
     *out = (struct fl_elf){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return -errno;
-    }
-    int rc = fstat(fd, &what) != 0 ? -errno : what.st_size <= 0 ? -ENOEXEC : 0;
-    void *base =
-        rc == 0 ? mmap(NULL, (size_t)what.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    if (rc == 0 && base == MAP_FAILED) {
-        rc = -errno;
-    }
-    close(fd);
+    int rc = open_image(&image, path);
     if (rc == 0) {
-        struct image image = {base, (size_t)what.st_size};
-        rc = read_image(&image, out);
-        munmap(base, (size_t)what.st_size);
+        read_facts(image.elf, out);
+        close_image(&image);
     }
     return rc;
+}
+
+static bool has_text(const GElf_Shdr *section, bool is_names)
+{
+    bool is_constant = (section->sh_flags & (SHF_ALLOC | SHF_WRITE | SHF_EXECINSTR)) == SHF_ALLOC;
+    return is_names ||
+           (is_constant && (section->sh_type == SHT_PROGBITS || section->sh_type == SHT_STRTAB));
+}
+
+int fl_elf_each_text(const char *path, bool (*take)(void *with, const char *bytes, size_t len),
+                     void *with)
+{
+    struct image image;
+    GElf_Shdr head;
+    size_t names = 0;
+    int rc = open_image(&image, path);
+    if (rc != 0) {
+        return rc;
+    }
+    (void)elf_getshdrstrndx(image.elf, &names);
+    for (Elf_Scn *s = NULL; (s = elf_nextscn(image.elf, s)) != NULL;) {
+        bool is_wanted = gelf_getshdr(s, &head) != NULL && has_text(&head, elf_ndxscn(s) == names);
+        const Elf_Data *data = is_wanted ? elf_rawdata(s, NULL) : NULL;
+        if (data != NULL && data->d_buf != NULL && take(with, data->d_buf, data->d_size)) {
+            break;
+        }
+    }
+    close_image(&image);
+    return 0;
 }

@@ -171,10 +171,11 @@ static bool find_earlier(pid_t pid, const char *maps, const char *library, char 
     }
     const char *item;
     while (!found && list != NULL && (item = strsep(&list, " :")) != NULL) {
-        if (item[0] != '\0' && strcmp(item, library) == 0) {
+        bool is_one = item[0] != '\0' && replaces_malloc(pid, maps, item, path);
+        if (strcmp(item, library) == 0 || (is_one && strcmp(path, library) == 0)) {
             break;
         }
-        found = item[0] != '\0' && replaces_malloc(pid, maps, item, path);
+        found = is_one;
     }
     if (found) {
         snprintf(name, 64, "%.63s", file_name(path));

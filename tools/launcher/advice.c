@@ -66,7 +66,7 @@ static void advise_target(struct fl_check *c)
 {
     const struct fl_target *t = &c->target;
 
-    advise(c, t->kind == FL_TARGET_STATIC,
+    advise(c, t->kind == FL_TARGET_STATIC && t->nown == 0, /* else it would be in vain */
            "link the command dynamically, or build it with libfaultless.so (pkg-config faultless)");
     advise(c, t->raised,
            "run it without set-user-ID and file capabilities, or link it to the library");
@@ -104,7 +104,9 @@ static void advise_memory(struct fl_check *c)
     advise(c, strcmp(h->thp, "never") == 0 || h->thp[0] == '\0',
            "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root): huge pages; "
            "else FAULTLESS_THP=collapse");
-    advise(c, h->thp_refused, "the process has huge pages switched off (PR_SET_THP_DISABLE)");
+    advise(c, h->thp_refused,
+           "a start without PR_SET_THP_DISABLE: this process has huge pages switched off, or what "
+           "started it has");
     advise(c, m->as != FL_UNLIMITED || m->data != FL_UNLIMITED || m->overcommit == 2,
            "ulimit -v and -d unlimited, vm.overcommit_memory 0 or 1: else little free memory is "
            "kept, for its maps count");

@@ -14,15 +14,15 @@ int fl_check_main(const char *command, bool json)
 
     c.command = command;
     c.preloads = before != NULL ? strdup(before) : NULL;
+    if (command != NULL) { /* before LD_PRELOAD is set: the manager of a shim may be asked */
+        fl_target_read(&c.target, command);
+    }
     if (!fl_find_preload("faultless") || fl_find_library(c.library) != 0) {
         return FL_EXIT_OWN;
     }
-    if (command != NULL) {
-        fl_target_read(&c.target, command);
-        if (c.target.error != 0) {
-            fprintf(stderr, "faultless: %s: %s\n", command, strerror(c.target.error));
-            return c.target.error == ENOENT ? FL_EXIT_NOT_FOUND : FL_EXIT_CANNOT_RUN;
-        }
+    if (command != NULL && c.target.error != 0) {
+        fprintf(stderr, "faultless: %s: %s\n", command, strerror(c.target.error));
+        return c.target.error == ENOENT ? FL_EXIT_NOT_FOUND : FL_EXIT_CANNOT_RUN;
     }
     fl_host_read(&c.host);
     if (!fl_probe_run(&c.probe)) {

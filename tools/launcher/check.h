@@ -2,12 +2,16 @@
  * docs/diagnose.md.
  *
  * host     what the kernel and the system give, asked without the library
- * target   the command's file: can the library be loaded into it at all?
+ * target   the command's file: can the library be loaded into it at all? What of its memory is not
+ *          malloc's?
  * probe    this program once more, under the library as CMD would have it: what it says of itself
  * advice   what stands in the way, and what would help, in words
  * State: none; all is in struct fl_check, which main owns. */
 #ifndef FAULTLESS_LAUNCHER_CHECK_H
 #define FAULTLESS_LAUNCHER_CHECK_H
+
+#include "launcher/allocators.h"
+#include "launcher/lines.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -15,8 +19,6 @@
 #include <stdio.h>
 
 enum { FL_EXIT_OWN = 125, FL_EXIT_CANNOT_RUN = 126, FL_EXIT_NOT_FOUND = 127 }; /* as env(1) does */
-
-#define FL_UNLIMITED UINT64_MAX
 
 /* Calls that are tried: 0, or an error's number. */
 struct fl_host_calls {
@@ -50,6 +52,8 @@ struct fl_host {
     char driver[128];
 };
 void fl_host_read(struct fl_host *h);
+/* Bytes that the control groups allow which `groups`, a /proc/PID/cgroup, names. */
+uint64_t fl_host_group_limit(const char *groups);
 /* "yes", or the error's name. */
 const char *fl_host_answer(int error);
 
@@ -60,6 +64,8 @@ enum fl_target_kind {
     FL_TARGET_UNKNOWN, /* no ELF file */
 };
 
+enum { FL_TARGET_OWN = 8 };
+
 struct fl_target {
     int error; /* 0; ENOENT and others: there is no such program */
     char path[PATH_MAX];
@@ -67,12 +73,21 @@ struct fl_target {
     enum fl_target_kind kind;
     bool raised; /* set-user-ID, set-group-ID or file capabilities */
     bool own_malloc;
+    struct fl_own own[FL_TARGET_OWN]; /* allocators beside malloc */
+    unsigned nown;
 };
 /* `name`: looked for as execvp(3) does. */
 void fl_target_read(struct fl_target *t, const char *name);
+/* What the environment of a command says; NULL: it is not set. */
+const char *fl_target_value(void *unused, const char *name);
+/* Some of the program's own memory is not malloc's. */
+bool fl_target_is_part(const struct fl_target *t);
 /* Does that library or program define malloc, for others to use? False as well: it cannot be
  * read. */
 bool fl_target_has_malloc(const char *path);
+/* Is the script `text`, at `path`, one of pyenv's or its like? Then `program` is what it would
+ * run. */
+bool fl_shim_read(const char *text, size_t len, const char *path, char program[PATH_MAX]);
 
 enum { FL_PROBE_OPTIONS = 96, FL_PROBE_NOTES = 24, FL_PROBE_TEXT = 65536 };
 

@@ -134,12 +134,12 @@ static uint64_t least_limit(const char *root, const char *path, const char *name
     }
 }
 
-static uint64_t cgroup_limit(void)
+uint64_t fl_host_group_limit(const char *groups)
 {
     char text[8192], path[512];
     uint64_t least = FL_UNLIMITED;
 
-    (void)slurp("/proc/self/cgroup", text, sizeof text);
+    (void)slurp(groups, text, sizeof text);
     for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
         uint64_t limit = FL_UNLIMITED;
         if (sscanf(line, "0::%511s", path) == 1) {
@@ -160,7 +160,7 @@ static void read_memory(struct fl_host_memory *m)
     (void)slurp("/proc/meminfo", text, sizeof text);
     m->total = after(text, "MemTotal:", 0) * 1024;
     m->available = after(text, "MemAvailable:", 0) * 1024;
-    m->cgroup = cgroup_limit();
+    m->cgroup = fl_host_group_limit("/proc/self/cgroup");
     m->as = limit_of(RLIMIT_AS);
     m->data = limit_of(RLIMIT_DATA);
     m->memlock = limit_of(RLIMIT_MEMLOCK);

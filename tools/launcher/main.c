@@ -3,6 +3,7 @@
  * open files. */
 #include "launcher/check.h"
 #include "launcher/find.h"
+#include "launcher/process.h"
 
 #include <argp.h>
 #include <ctype.h>
@@ -20,8 +21,8 @@ static const char doc[] =
     "../lib/" FL_MULTIARCH ". What "
     "LD_PRELOAD held follows it. The exit status is that of CMD; 125: this program failed, 126: "
     "CMD "
-    "cannot be run, 127: CMD was not found. With --check: 0: CMD would be served, 1: it would "
-    "not. Options of the allocator: faultless(7).";
+    "cannot be run, 127: CMD was not found. With --check: 0: CMD would be served, or PID and "
+    "its children are, 1: not so. Options of the allocator: faultless(7).";
 
 struct wanted {
     char **command; /* NULL: none */
@@ -32,7 +33,10 @@ enum { KEY_CHECK = 256, KEY_JSON };
 
 static const struct argp_option option[] = {
     {"option", 'o', "NAME=VALUE", 0, "Set FAULTLESS_NAME to VALUE for CMD; may be repeated", 0},
-    {"check", KEY_CHECK, NULL, 0, "Run nothing; say what the library will do here, for CMD", 0},
+    {"check", KEY_CHECK, NULL, 0,
+     "Run nothing; say what the library will do here, for CMD; or does for process PID and its "
+     "children",
+     0},
     {"json", KEY_JSON, NULL, 0, "With --check: as JSON", 0},
     {0},
 };
@@ -61,6 +65,14 @@ static void set_option(const char *text, struct argp_state *state)
     }
 }
 
+/* --check of a process's number; a command of digits alone is written with a slash. */
+static bool is_process(const struct wanted *w)
+{
+    const char *text = w->check && w->command != NULL ? w->command[0] : "";
+
+    return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct wanted *w = state->input;
@@ -76,7 +88,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_ARG:
         w->command = &state->argv[state->next - 1];
-        state->next = state->argc; /* all that follows belongs to CMD */
+        if (!is_process(w)) {
+            state->next = state->argc; /* all that follows belongs to CMD */
+        }
         return 0;
     case ARGP_KEY_END:
         if (w->json && !w->check) {
@@ -102,14 +116,17 @@ static void mark_process(void)
 
 int main(int argc, char **argv)
 {
-    static const struct argp argp = {option, parse, "[--] CMD [ARG...]\n--check [CMD]", doc, NULL,
-                                     NULL,   NULL};
+    static const struct argp argp = {
+        option, parse, "[--] CMD [ARG...]\n--check [CMD | PID]", doc, NULL, NULL, NULL};
     struct wanted w = {.command = NULL};
     if (argc == 2 && strcmp(argv[1], "--probe") == 0) { /* fl_check_main's child */
         return fl_probe_main();
     }
     argp_err_exit_status = FL_EXIT_OWN;
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &w);
+    if (is_process(&w)) {
+        return fl_tree_main((pid_t)strtol(w.command[0], NULL, 10), w.json);
+    }
     if (w.check) {
         return fl_check_main(w.command != NULL ? w.command[0] : NULL, w.json);
     }

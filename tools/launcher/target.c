@@ -1,11 +1,10 @@
-/* The command's file: dynamic or static, for whom, with whose malloc. Nothing of it is trusted:
- * what lies outside of the file is not there. */
+/* The command's file: dynamic or static, for whom, with whose malloc. */
 #include "launcher/check.h"
 
-#include <elf.h>
+#include "faultstat/elf.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -43,99 +42,25 @@ static void unmap(const struct image *m)
     munmap((void *)(uintptr_t)m->bytes, m->len);
 }
 
-/* `count` things of `width` bytes at `offset`, aligned for `align`; NULL: not all are in the
- * file. */
-static const void *part(const struct image *m, uint64_t offset, uint64_t count, uint64_t width,
-                        size_t align)
-{
-    bool fits = offset <= m->len && (width == 0 || count <= (m->len - offset) / width);
-
-    return fits && offset % align == 0 ? m->bytes + offset : NULL;
-}
-
-static const ElfW(Ehdr) * head_of(const struct image *m)
-{
-    const ElfW(Ehdr) *h = part(m, 0, 1, sizeof *h, 1);
-
-    return h != NULL && memcmp(h->e_ident, ELFMAG, SELFMAG) == 0 ? h : NULL;
-}
-
-static enum fl_target_kind kind_of(const struct image *m)
-{
-    const ElfW(Ehdr) *h = head_of(m), *mine;
-    enum fl_target_kind kind = FL_TARGET_STATIC;
-    struct image self;
-
-    if (h == NULL) {
-        return FL_TARGET_UNKNOWN;
-    }
-    if (!map("/proc/self/exe", &self)) {
-        return FL_TARGET_UNKNOWN;
-    }
-    mine = head_of(&self);
-    bool alike = mine != NULL && h->e_ident[EI_CLASS] == mine->e_ident[EI_CLASS] &&
-                 h->e_machine == mine->e_machine;
-    unmap(&self);
-    if (!alike) {
-        return FL_TARGET_OTHER;
-    }
-    const ElfW(Phdr) *p = part(m, h->e_phoff, h->e_phnum, sizeof *p, _Alignof(ElfW(Phdr)));
-    for (size_t i = 0; p != NULL && i < h->e_phnum; i++) {
-        kind = p[i].p_type == PT_INTERP ? FL_TARGET_DYNAMIC : kind;
-    }
-    return kind;
-}
-
-static bool is_named(const struct image *m, const ElfW(Shdr) * names, const ElfW(Sym) * s,
-                     const char *name)
-{
-    size_t len = strlen(name) + 1;
-    const char *at =
-        s->st_name < names->sh_size ? part(m, names->sh_offset + s->st_name, len, 1, 1) : NULL;
-
-    return at != NULL && memcmp(at, name, len) == 0;
-}
-
-/* Is it among the dynamic symbols? `defined`: not as one of another file. */
-static bool has_symbol(const struct image *m, const char *name, bool defined)
-{
-    const ElfW(Ehdr) *h = head_of(m);
-    const ElfW(Shdr) *s =
-        h != NULL ? part(m, h->e_shoff, h->e_shnum, sizeof *s, _Alignof(ElfW(Shdr))) : NULL;
-    bool found = false;
-
-    for (size_t i = 0; s != NULL && i < h->e_shnum; i++) {
-        const ElfW(Sym) *symbol = NULL;
-        size_t n = s[i].sh_size / sizeof *symbol;
-        if (s[i].sh_type != SHT_DYNSYM || s[i].sh_link >= h->e_shnum) {
-            continue;
-        }
-        symbol = part(m, s[i].sh_offset, n, sizeof *symbol, _Alignof(ElfW(Sym)));
-        for (size_t k = 0; symbol != NULL && k < n; k++) {
-            found |= (!defined || symbol[k].st_shndx != SHN_UNDEF) &&
-                     is_named(m, &s[s[i].sh_link], &symbol[k], name);
-        }
-    }
-    return found;
-}
-
-/* A sanitizer's run-time library: its malloc comes first, or it ends the program. */
-static bool has_sanitizer(const struct image *m)
-{
-    return has_symbol(m, "__asan_init", false) || has_symbol(m, "__hwasan_init", false) ||
-           has_symbol(m, "__tsan_init", false) || has_symbol(m, "__msan_init", false);
-}
-
 bool fl_target_has_malloc(const char *path)
 {
-    struct image m;
-    bool has = false;
+    struct fl_elf elf;
 
-    if (map(path, &m)) {
-        has = has_symbol(&m, "malloc", true);
-        unmap(&m);
-    }
-    return has;
+    return fl_elf_read(path, &elf) == 0 && elf.has_malloc;
+}
+
+const char *fl_target_value(void *unused, const char *name)
+{
+    (void)unused;
+    return getenv(name);
+}
+
+bool fl_target_is_part(const struct fl_target *t)
+{
+    char text[8];
+
+    return t->nown != 0 && !t->own[0].is_package &&
+           fl_allocators_say(&t->own[0], fl_target_value, NULL, text, sizeof text);
 }
 
 /* As execvp(3). 0 or an error's number. */
@@ -200,28 +125,56 @@ static bool is_raised(const char *path)
     return set_id || getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
+static void read_program(struct fl_target *t)
+{
+    struct fl_elf elf;
+
+    if (fl_elf_read(t->path, &elf) != 0) {
+        t->kind = FL_TARGET_UNKNOWN;
+        return;
+    }
+    t->kind = elf.is_other_class || elf.is_other_machine ? FL_TARGET_OTHER
+              : elf.has_loader                           ? FL_TARGET_DYNAMIC
+                                                         : FL_TARGET_STATIC;
+    t->own_malloc = elf.has_malloc || elf.has_sanitizer;
+    t->raised = is_raised(t->path);
+    t->nown = fl_allocators_find(t->path, &t->own[0]) ? 1 : 0;
+    t->nown += fl_allocators_packages(t->path, t->own + t->nown, FL_TARGET_OWN - t->nown);
+}
+
+/* What runs in place of the script `t->path`: into `next`. False: it is no script. */
+static bool is_run_by(const struct fl_target *t, char next[PATH_MAX])
+{
+    struct image m;
+
+    if (!map(t->path, &m)) {
+        return false;
+    }
+    bool is_script = interpreter_of(&m, next);
+    if (is_script) {
+        (void)fl_shim_read((const char *)m.bytes, m.len, t->path, next);
+    }
+    unmap(&m);
+    return is_script;
+}
+
 void fl_target_read(struct fl_target *t, const char *name)
 {
     char next[PATH_MAX];
-    struct image m;
 
     *t = (struct fl_target){.kind = FL_TARGET_UNKNOWN};
     snprintf(next, sizeof next, "%s", name);
     for (int i = 0; i <= SCRIPTS; i++) {
         t->error = find(next, t->path);
-        if (t->error != 0 || !map(t->path, &m)) {
+        if (t->error != 0) {
             return;
         }
-        bool is_script = interpreter_of(&m, next);
-        t->kind = kind_of(&m);
-        t->own_malloc = has_symbol(&m, "malloc", true) || has_sanitizer(&m);
-        unmap(&m);
-        if (!is_script) {
+        if (!is_run_by(t, next)) {
             break;
         }
         if (i == 0) {
             snprintf(t->script, sizeof t->script, "%s", t->path);
         }
     }
-    t->raised = is_raised(t->path);
+    read_program(t);
 }
