@@ -25,15 +25,16 @@ static const char doc[] =
 
 struct wanted {
     char **command; /* NULL: none */
-    bool check, json;
+    bool check, json, library;
 };
 
-enum { KEY_CHECK = 256, KEY_JSON };
+enum { KEY_CHECK = 256, KEY_JSON, KEY_LIBRARY };
 
 static const struct argp_option option[] = {
     {"option", 'o', "NAME=VALUE", 0, "Set FAULTLESS_NAME to VALUE for CMD; may be repeated", 0},
     {"check", KEY_CHECK, NULL, 0, "Run nothing; say what the library will do here, for CMD", 0},
     {"json", KEY_JSON, NULL, 0, "With --check: as JSON", 0},
+    {"library", KEY_LIBRARY, NULL, 0, "Run nothing; print the library's absolute path", 0},
     {0},
 };
 
@@ -74,6 +75,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_JSON:
         w->json = true;
         return 0;
+    case KEY_LIBRARY:
+        w->library = true;
+        return 0;
     case ARGP_KEY_ARG:
         w->command = &state->argv[state->next - 1];
         state->next = state->argc; /* all that follows belongs to CMD */
@@ -81,13 +85,28 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (w->json && !w->check) {
             argp_error(state, "--json goes with --check");
-        } else if (w->command == NULL && !w->check) {
+        } else if (w->library && (w->check || w->command != NULL)) {
+            argp_error(state, "--library stands alone");
+        } else if (w->command == NULL && !w->check && !w->library) {
             argp_error(state, "no command given");
         }
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
+}
+
+static int print_library(void)
+{
+    char path[PATH_MAX];
+    if (!fl_find_or_say("faultless", path)) {
+        return FL_EXIT_OWN;
+    }
+    if (puts(path) == EOF || fflush(stdout) != 0) {
+        fprintf(stderr, "faultless: standard output: %s\n", strerror(errno));
+        return FL_EXIT_OWN;
+    }
+    return EXIT_SUCCESS;
 }
 
 /* Tells the library which process the user started: helpers inherit the variable and have another
@@ -102,14 +121,17 @@ static void mark_process(void)
 
 int main(int argc, char **argv)
 {
-    static const struct argp argp = {option, parse, "[--] CMD [ARG...]\n--check [CMD]", doc, NULL,
-                                     NULL,   NULL};
+    static const struct argp argp = {
+        option, parse, "[--] CMD [ARG...]\n--check [CMD]\n--library", doc, NULL, NULL, NULL};
     struct wanted w = {.command = NULL};
     if (argc == 2 && strcmp(argv[1], "--probe") == 0) { /* fl_check_main's child */
         return fl_probe_main();
     }
     argp_err_exit_status = FL_EXIT_OWN;
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &w);
+    if (w.library) {
+        return print_library();
+    }
     if (w.check) {
         return fl_check_main(w.command != NULL ? w.command[0] : NULL, w.json);
     }
