@@ -1,4 +1,4 @@
-"""python -m faultless [-o OPTION=VALUE]... [PYTHON'S OPTIONS] [-m MODULE | -c CODE | SCRIPT | -] [ARGUMENT...]
+"""python -m faultless [--tune] [-o OPTION=VALUE]... [PYTHON'S OPTIONS] [-m MODULE | -c CODE | SCRIPT | -] [ARGUMENT...]
 
 Runs a Python program under the library, with PyTorch's optimizer steps as its steps.
 --library prints the library's path, --version the version."""
@@ -24,7 +24,9 @@ def _split(arguments: List[str]) -> Tuple[List[str], List[str], List[str]]:
     while rest and rest[0].startswith("-") and rest[0] != "-":
         word = rest.pop(0)
         takes = re.match(r"-([^-mcWX][^mcWX]*)?([mcWX])(.*)", word, re.S)  # as getopt(3) reads a word of letters
-        if word.startswith("-o"):
+        if word == "--tune":
+            ours.append(word)
+        elif word.startswith("-o"):
             ours += [word] + (rest[:1] if word == "-o" else [])
             del rest[: word == "-o"]
         elif word == "--":

@@ -3,6 +3,7 @@
  * open files. */
 #include "launcher/check.h"
 #include "launcher/find.h"
+#include "launcher/tune.h"
 
 #include <argp.h>
 #include <ctype.h>
@@ -25,16 +26,19 @@ static const char doc[] =
 
 struct wanted {
     char **command; /* NULL: none */
-    bool check, json, library;
+    bool check, json, library, tune;
 };
 
-enum { KEY_CHECK = 256, KEY_JSON, KEY_LIBRARY };
+enum { KEY_CHECK = 256, KEY_JSON, KEY_LIBRARY, KEY_TUNE };
 
 static const struct argp_option option[] = {
     {"option", 'o', "NAME=VALUE", 0, "Set FAULTLESS_NAME to VALUE for CMD; may be repeated", 0},
     {"check", KEY_CHECK, NULL, 0, "Run nothing; say what the library will do here, for CMD", 0},
     {"json", KEY_JSON, NULL, 0, "With --check: as JSON", 0},
     {"library", KEY_LIBRARY, NULL, 0, "Run nothing; print the library's absolute path", 0},
+    {"tune", KEY_TUNE, NULL, 0,
+     "Also set for CMD what has libraries with an allocator of their own use malloc or huge pages",
+     0},
     {0},
 };
 
@@ -78,6 +82,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_LIBRARY:
         w->library = true;
         return 0;
+    case KEY_TUNE:
+        w->tune = true;
+        return 0;
     case ARGP_KEY_ARG:
         w->command = &state->argv[state->next - 1];
         state->next = state->argc; /* all that follows belongs to CMD */
@@ -87,6 +94,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "--json goes with --check");
         } else if (w->library && (w->check || w->command != NULL)) {
             argp_error(state, "--library stands alone");
+        } else if (w->tune && w->command == NULL) {
+            argp_error(state, "--tune goes with a command");
         } else if (w->command == NULL && !w->check && !w->library) {
             argp_error(state, "no command given");
         }
@@ -135,7 +144,7 @@ int main(int argc, char **argv)
     if (w.check) {
         return fl_check_main(w.command != NULL ? w.command[0] : NULL, w.json);
     }
-    if (!fl_find_preload("faultless")) {
+    if (!fl_find_preload("faultless") || (w.tune && !fl_tune("faultless"))) {
         return FL_EXIT_OWN;
     }
     mark_process();
