@@ -7,16 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* jemalloc's, behind a prefix of the library's: by default freed memory goes after half a second to
- * ten, in base pages. */
-#define JEMALLOC "thp:always,dirty_decay_ms:10000,muzzy_decay_ms:10000"
+/* jemalloc's, behind the library's prefix: freed memory stays as long as this library's does. */
+#define DECAY "dirty_decay_ms:10000,muzzy_decay_ms:10000"
 
 static const struct {
     const char *name, *value;
 } knob[] = {
     {"ARROW_DEFAULT_MEMORY_POOL", "system"}, /* Arrow, pyarrow: malloc in place of its mimalloc */
-    {"_RJEM_MALLOC_CONF", JEMALLOC},         /* Polars; Rust's tikv-jemallocator */
-    {"DUCKDB_JE_MALLOC_CONF", JEMALLOC},     /* DuckDB */
+    {"_RJEM_MALLOC_CONF", "thp:always," DECAY}, /* Polars; Rust's tikv-jemallocator */
+    {"DUCKDB_JE_MALLOC_CONF", DECAY},           /* DuckDB, whose jemalloc knows no huge pages */
 };
 
 bool fl_tune(const char *program)
