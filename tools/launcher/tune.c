@@ -1,4 +1,4 @@
-/* The switches by which libraries with an allocator of their own take malloc's memory, or keep their
+/* The switches by which libraries with an allocator of their own take malloc's memory, or keep
  * freed memory in huge pages for as long as this library does. docs/results/own-allocators.md has
  * what each gives; one that gave nothing is not here. */
 #include "launcher/tune.h"
