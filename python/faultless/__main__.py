@@ -1,55 +1,106 @@
-"""python -m faultless [-o OPTION=VALUE]... [-m MODULE | -c CODE | SCRIPT] [ARGUMENT...]
+"""python -m faultless [--tune] [-o OPTION=VALUE]... [PYTHON'S OPTIONS] [-m MODULE | -c CODE | SCRIPT | -] [ARGUMENT...]
 
-Runs a Python program under the library, with PyTorch's optimizer steps as its steps."""
+Runs a Python program under the library, with PyTorch's optimizer steps as its steps.
+--library prints the library's path, --version the version."""
 import os
+import pkgutil
+import re
 import runpy
 import subprocess
 import sys
-from typing import List, Tuple
+import types
+from typing import Any, Dict, List, Tuple
 
-from . import _hook, _library, _programs
+from . import _hook, _library, _programs, __version__
 
 _STARTED = "_FAULTLESS_STARTED"  # the process that was started anew: where the library does not come, once is enough
 
 
-def _split(arguments: List[str]) -> Tuple[List[str], List[str]]:
-    """The launcher's options, and the program."""
-    options: List[str] = []
+def _split(arguments: List[str]) -> Tuple[List[str], List[str], List[str]]:
+    """The launcher's options, Python's, and the program, which begins with -m, -c or its name."""
+    ours: List[str] = []
+    pythons: List[str] = []
     rest = list(arguments)
-    while rest[:1] == ["-o"] and len(rest) > 1:
-        options += rest[:2]
-        del rest[:2]
-    return options, rest
+    while rest and rest[0].startswith("-") and rest[0] != "-":
+        word = rest.pop(0)
+        takes = re.match(r"-([^-mcWX][^mcWX]*)?([mcWX])(.*)", word, re.S)  # as getopt(3) reads a word of letters
+        if word == "--tune":
+            ours.append(word)
+        elif word.startswith("-o"):
+            ours += [word] + (rest[:1] if word == "-o" else [])
+            del rest[: word == "-o"]
+        elif word == "--":
+            break
+        elif takes is None or takes[2] in "WX":
+            has_value = word == "--check-hash-based-pycs" if takes is None else not takes[3]
+            pythons += [word] + (rest[:1] if has_value else [])
+            del rest[:has_value]
+        else:
+            pythons += ["-" + takes[1]] if takes[1] else []
+            return ours, pythons, ["-" + takes[2]] + ([takes[3]] if takes[3] else []) + rest
+    return ours, pythons, rest
+
+
+def _own_main() -> Dict[str, Any]:
+    """The names of the program's __main__, without ours."""
+    sys.modules["__main__"] = main = types.ModuleType("__main__")
+    main.__dict__["__builtins__"] = __builtins__
+    return main.__dict__
+
+
+def _run_module(name: str, is_named: bool) -> None:
+    _own_main()
+    runpy._run_module_as_main(name, is_named)  # type: ignore[attr-defined] # what the interpreter itself calls
+
+
+def _run_script(path: str) -> None:
+    try:
+        open(path, "rb").close()
+    except OSError as error:
+        text = "%s: can't open file %r: [Errno %d] %s\n"
+        sys.stderr.write(text % (sys.executable, os.path.abspath(path), error.errno, error.strerror))
+        sys.exit(2)
+    runpy.run_path(path, run_name="__main__")
 
 
 def _run(program: List[str]) -> None:
-    kind = program[0]
-    if kind in ("-m", "-c"):
-        if len(program) < 2:
-            sys.exit(__doc__)
-        sys.argv = [kind] + program[2:]
-        sys.path[0] = os.getcwd() if kind == "-m" else ""
-        if kind == "-m":
-            runpy.run_module(program[1], run_name="__main__", alter_sys=True)
-        else:
-            main = sys.modules["__main__"].__dict__
-            main.update(__file__=None, __spec__=None)
-            exec(compile(program[1], "<string>", "exec"), main)
-        return
+    kind, rest = program[0], program[1:]
     sys.argv = program
-    sys.path[0] = os.path.dirname(os.path.realpath(kind))
-    runpy.run_path(kind, run_name="__main__")
+    if kind in ("-m", "-c") and not rest:
+        sys.exit(__doc__)
+    if kind == "-m":
+        sys.path[0] = os.getcwd()
+        sys.argv = [kind] + rest[1:]
+        _run_module(rest[0], True)
+    elif kind in ("-c", "-"):
+        sys.path[0] = ""
+        sys.argv = [kind] + rest[kind == "-c" :]
+        name, text = ("<string>", rest[0]) if kind == "-c" else ("<stdin>", sys.stdin.read())
+        exec(compile(text, name, "exec"), _own_main())
+    elif pkgutil.get_importer(kind) is not None:  # a folder or an archive
+        sys.path[0] = os.path.abspath(kind)
+        _run_module("__main__", False)
+    else:
+        sys.path[0] = os.path.dirname(os.path.realpath(kind))
+        _run_script(kind)
 
 
 def main() -> None:
-    options, program = _split(sys.argv[1:])
-    if not program or program[0] in ("-h", "--help"):
-        sys.exit(__doc__ if not program else print(__doc__))
+    ours, pythons, program = _split(sys.argv[1:])
+    first = pythons[0] if pythons else ""
+    if first in ("-h", "--help"):
+        sys.exit(print(__doc__))  # type: ignore[func-returns-value]
+    if first in ("-V", "--version"):
+        sys.exit(print("faultless " + __version__))  # type: ignore[func-returns-value]
+    if first == "--library":
+        _programs.start("faultless", [first])
+    if not program:
+        sys.exit(__doc__)
     started = os.environ.pop(_STARTED, None) == str(os.getpid())
-    if not _library.is_loaded() and not started:
+    if not started and (ours or pythons or not _library.is_loaded()):
         os.environ[_STARTED] = str(os.getpid())
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-        _programs.start("faultless", options + ["--", sys.executable, *flags, "-m", "faultless", *program])
+        _programs.start("faultless", ours + ["--", sys.executable, *flags, *pythons, "-m", "faultless", *program])
     if _library.library() is not None:
         _hook.install()
     _run(program)

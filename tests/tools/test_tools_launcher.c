@@ -101,6 +101,50 @@ static void version_and_help_run_nothing(void **state)
     assert_non_null(strstr(output.out, "FAULTLESS_LIB"));
 }
 
+static void the_librarys_path_is_one_line(void **state)
+{
+    (void)state;
+    char wanted[PATH_MAX + 2];
+
+    LAUNCH("--library");
+    assert_int_equal(output.status, 0);
+    snprintf(wanted, sizeof wanted, "%s\n", preloaded);
+    assert_string_equal(output.out, wanted);
+    assert_string_equal(output.err, "");
+    LAUNCH("--library", "echo", "ran");
+    assert_int_equal(output.status, 125);
+    assert_string_equal(output.out, "");
+    fl_child_run(&output, (const char *const[]){FL_LAUNCHER, "--library", NULL},
+                 (const char *const[]){"FAULTLESS_LIB=/usr", NULL});
+    assert_int_equal(output.status, 125);
+    assert_string_equal(output.err, "faultless: FAULTLESS_LIB=/usr: Is a directory\n");
+}
+
+#define TUNED "thp:always,dirty_decay_ms:10000,muzzy_decay_ms:10000"
+
+static void tune_sets_what_the_user_has_not(void **state)
+{
+    (void)state;
+    static const char *const argv[] = {
+        FL_LAUNCHER, "--tune", "sh", "-c", "env | grep -E 'RJEM|DUCKDB|ARROW' | sort", NULL};
+
+    fl_child_run(&output, argv,
+                 (const char *const[]){"FAULTLESS_LIB=" FL_PRELOAD, "ARROW_DEFAULT_MEMORY_POOL",
+                                       "_RJEM_MALLOC_CONF", "DUCKDB_JE_MALLOC_CONF=", NULL});
+    assert_string_equal(output.out, "ARROW_DEFAULT_MEMORY_POOL=system\nDUCKDB_JE_MALLOC_CONF=\n"
+                                    "_RJEM_MALLOC_CONF=" TUNED "\n");
+    assert_string_equal(output.err, "faultless: --tune set ARROW_DEFAULT_MEMORY_POOL=system "
+                                    "_RJEM_MALLOC_CONF=" TUNED "; yours stay: "
+                                    "DUCKDB_JE_MALLOC_CONF\n");
+    fl_child_run(&output, argv,
+                 (const char *const[]){"FAULTLESS_LIB=" FL_PRELOAD, "ARROW_DEFAULT_MEMORY_POOL=x",
+                                       "_RJEM_MALLOC_CONF=y", "DUCKDB_JE_MALLOC_CONF=z", NULL});
+    assert_string_equal(output.out, "ARROW_DEFAULT_MEMORY_POOL=x\nDUCKDB_JE_MALLOC_CONF=z\n"
+                                    "_RJEM_MALLOC_CONF=y\n");
+    LAUNCH("--tune");
+    assert_int_equal(output.status, 125);
+}
+
 /* Copies launcher and library into PREFIX/bin and PREFIX/`library`, and asks what is preloaded. */
 static void assert_found_as(const char *library)
 {
@@ -150,6 +194,8 @@ int main(void)
         cmocka_unit_test(exit_codes_are_those_of_a_shell),
         cmocka_unit_test(wrong_use_is_125_and_runs_nothing),
         cmocka_unit_test(version_and_help_run_nothing),
+        cmocka_unit_test(the_librarys_path_is_one_line),
+        cmocka_unit_test(tune_sets_what_the_user_has_not),
         cmocka_unit_test(the_library_is_found_as_built_and_as_installed),
         cmocka_unit_test(a_path_that_LD_PRELOAD_cannot_express_is_refused),
     };

@@ -69,9 +69,8 @@ int fl_find_library(char path[PATH_MAX])
     return -ENOENT;
 }
 
-bool fl_find_preload(const char *program)
+bool fl_find_or_say(const char *program, char path[PATH_MAX])
 {
-    char path[PATH_MAX];
     int rc = fl_find_library(path);
     if (rc != 0) {
         const char *forced = getenv("FAULTLESS_LIB");
@@ -79,6 +78,14 @@ bool fl_find_preload(const char *program)
         fprintf(stderr, "%s: %s%s: %s%s\n", program, is_forced ? "FAULTLESS_LIB=" : "",
                 is_forced ? forced : "libfaultless.so", strerror(-rc),
                 is_forced ? "" : "; FAULTLESS_LIB may name it");
+    }
+    return rc == 0;
+}
+
+bool fl_find_preload(const char *program)
+{
+    char path[PATH_MAX];
+    if (!fl_find_or_say(program, path)) {
         return false;
     }
     if (strpbrk(path, ": \t\n") != NULL) {

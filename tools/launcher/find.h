@@ -12,6 +12,10 @@
  * changes the environment.  Fork: child may call. */
 int fl_find_library(char path[PATH_MAX]);
 
+/* The same; false: one line on standard error, which begins with `program`, says why there is
+ * none. */
+bool fl_find_or_say(const char *program, char path[PATH_MAX]);
+
 /* Put that library at the head of LD_PRELOAD, for what is started next. False: one line on standard
  * error, which begins with `program`, says why not.  Threads: one. */
 bool fl_find_preload(const char *program);

@@ -4,6 +4,7 @@
 #include "launcher/check.h"
 #include "launcher/find.h"
 #include "launcher/process.h"
+#include "launcher/tune.h"
 
 #include <argp.h>
 #include <ctype.h>
@@ -26,10 +27,10 @@ static const char doc[] =
 
 struct wanted {
     char **command; /* NULL: none */
-    bool check, json;
+    bool check, json, library, tune;
 };
 
-enum { KEY_CHECK = 256, KEY_JSON };
+enum { KEY_CHECK = 256, KEY_JSON, KEY_LIBRARY, KEY_TUNE };
 
 static const struct argp_option option[] = {
     {"option", 'o', "NAME=VALUE", 0, "Set FAULTLESS_NAME to VALUE for CMD; may be repeated", 0},
@@ -38,6 +39,10 @@ static const struct argp_option option[] = {
      "children",
      0},
     {"json", KEY_JSON, NULL, 0, "With --check: as JSON", 0},
+    {"library", KEY_LIBRARY, NULL, 0, "Run nothing; print the library's absolute path", 0},
+    {"tune", KEY_TUNE, NULL, 0,
+     "Also set for CMD what has libraries with an allocator of their own use malloc or huge pages",
+     0},
     {0},
 };
 
@@ -86,6 +91,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_JSON:
         w->json = true;
         return 0;
+    case KEY_LIBRARY:
+        w->library = true;
+        return 0;
+    case KEY_TUNE:
+        w->tune = true;
+        return 0;
     case ARGP_KEY_ARG:
         w->command = &state->argv[state->next - 1];
         if (!is_process(w)) {
@@ -95,13 +106,30 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (w->json && !w->check) {
             argp_error(state, "--json goes with --check");
-        } else if (w->command == NULL && !w->check) {
+        } else if (w->library && (w->check || w->command != NULL)) {
+            argp_error(state, "--library stands alone");
+        } else if (w->tune && w->command == NULL) {
+            argp_error(state, "--tune goes with a command");
+        } else if (w->command == NULL && !w->check && !w->library) {
             argp_error(state, "no command given");
         }
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
+}
+
+static int print_library(void)
+{
+    char path[PATH_MAX];
+    if (!fl_find_or_say("faultless", path)) {
+        return FL_EXIT_OWN;
+    }
+    if (puts(path) == EOF || fflush(stdout) != 0) {
+        fprintf(stderr, "faultless: standard output: %s\n", strerror(errno));
+        return FL_EXIT_OWN;
+    }
+    return EXIT_SUCCESS;
 }
 
 /* Tells the library which process the user started: helpers inherit the variable and have another
@@ -117,7 +145,7 @@ static void mark_process(void)
 int main(int argc, char **argv)
 {
     static const struct argp argp = {
-        option, parse, "[--] CMD [ARG...]\n--check [CMD | PID]", doc, NULL, NULL, NULL};
+        option, parse, "[--] CMD [ARG...]\n--check [CMD | PID]\n--library", doc, NULL, NULL, NULL};
     struct wanted w = {.command = NULL};
     if (argc == 2 && strcmp(argv[1], "--probe") == 0) { /* fl_check_main's child */
         return fl_probe_main();
@@ -127,10 +155,13 @@ int main(int argc, char **argv)
     if (is_process(&w)) {
         return fl_tree_main((pid_t)strtol(w.command[0], NULL, 10), w.json);
     }
+    if (w.library) {
+        return print_library();
+    }
     if (w.check) {
         return fl_check_main(w.command != NULL ? w.command[0] : NULL, w.json);
     }
-    if (!fl_find_preload("faultless")) {
+    if (!fl_find_preload("faultless") || (w.tune && !fl_tune("faultless"))) {
         return FL_EXIT_OWN;
     }
     mark_process();
