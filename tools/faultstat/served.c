@@ -171,7 +171,9 @@ static bool find_earlier(pid_t pid, const char *maps, const char *library, char 
     }
     const char *item;
     while (!found && list != NULL && (item = strsep(&list, " :")) != NULL) {
-        if (item[0] != '\0' && strcmp(item, library) == 0) {
+        /* By its file's name alone where the path has a space (fl_find_preloadable). */
+        const char *ours = strchr(item, '/') != NULL ? library : file_name(library);
+        if (item[0] != '\0' && strcmp(item, ours) == 0) {
             break;
         }
         found = item[0] != '\0' && replaces_malloc(pid, maps, item, path);
