@@ -7,7 +7,7 @@ from spack.package import *
 class Faultless(CMakePackage):
     """Preloadable huge-page allocator: zero page faults per step."""
 
-    license("Apache-2.0")
+    license("Apache-2.0 AND BSD-2-Clause")
     version("main")
 
     variant("faultstat", default=True, description="Build faultstat, which measures and compares")
