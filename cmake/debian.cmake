@@ -29,7 +29,11 @@ endforeach()
 # As pip would leave it: the version is in the metadata.
 set(python_dir lib/python3/dist-packages)
 file(GLOB modules ${PROJECT_SOURCE_DIR}/python/faultless/*.py ${PROJECT_SOURCE_DIR}/python/faultless/py.typed)
-install(FILES ${modules} DESTINATION ${python_dir}/faultless COMPONENT python)
+foreach(module IN LISTS modules)
+    get_filename_component(name ${module} NAME)
+    file(REAL_PATH ${module} module) # one is a link to a file of the tools
+    install(FILES ${module} DESTINATION ${python_dir}/faultless RENAME ${name} COMPONENT python)
+endforeach()
 file(CONFIGURE OUTPUT METADATA CONTENT "Metadata-Version: 2.1\nName: faultless\nVersion: ${PROJECT_VERSION}\n")
 install(FILES ${PROJECT_BINARY_DIR}/METADATA DESTINATION ${python_dir}/faultless-${PROJECT_VERSION}.dist-info
         COMPONENT python)
