@@ -24,6 +24,7 @@ endif()
 add_library(fl_library_flags INTERFACE)
 target_link_libraries(fl_library_flags INTERFACE fl_flags fl_uring)
 target_include_directories(fl_library_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+target_include_directories(fl_library_flags SYSTEM INTERFACE ${PROJECT_SOURCE_DIR}/third-party)
 target_compile_options(fl_library_flags INTERFACE
     -fvisibility=hidden -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free)
 if(NOT FL_SANITIZE)

@@ -5,7 +5,7 @@ if(NOT FL_DEBIAN)
 endif()
 
 set(FL_DEBIAN_DIR ${PROJECT_SOURCE_DIR}/packaging/debian)
-set(FL_PACKAGES library=libfaultless0 dev=libfaultless-dev tools=faultless-tools)
+set(FL_PACKAGES library=libfaultless0 dev=libfaultless-dev tools=faultless-tools python=python3-faultless)
 
 set(FL_MAINTAINER "faultless maintainers <faultless@users.noreply.github.com>" CACHE STRING "Who makes the packages")
 set(FL_DEBIAN_VERSION ${PROJECT_VERSION}-1)
@@ -25,6 +25,18 @@ foreach(page IN LISTS pages)
     fl_gzip(${page} ${name}.gz)
     install(FILES ${PROJECT_BINARY_DIR}/gzip/${name}.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT tools)
 endforeach()
+
+# As pip would leave it: the version is in the metadata.
+set(python_dir lib/python3/dist-packages)
+file(GLOB modules ${PROJECT_SOURCE_DIR}/python/faultless/*.py ${PROJECT_SOURCE_DIR}/python/faultless/py.typed)
+foreach(module IN LISTS modules)
+    get_filename_component(name ${module} NAME)
+    file(REAL_PATH ${module} module) # one is a link to a file of the tools
+    install(FILES ${module} DESTINATION ${python_dir}/faultless RENAME ${name} COMPONENT python)
+endforeach()
+file(CONFIGURE OUTPUT METADATA CONTENT "Metadata-Version: 2.1\nName: faultless\nVersion: ${PROJECT_VERSION}\n")
+install(FILES ${PROJECT_BINARY_DIR}/METADATA DESTINATION ${python_dir}/faultless-${PROJECT_VERSION}.dist-info
+        COMPONENT python)
 
 set(CPACK_COMPONENTS_ALL "")
 foreach(pair IN LISTS FL_PACKAGES)
@@ -67,4 +79,10 @@ set(CPACK_DEBIAN_TOOLS_DESCRIPTION "${about}This package has the launcher faultl
 and compares allocators; and faultplan, which shows what was learned of steps.")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "libfaultless0 (= ${FL_DEBIAN_VERSION})")
+set(CPACK_DEBIAN_PYTHON_DESCRIPTION "${about}This package has the Python package: python3 -m faultless runs a program
+under it, with the optimizer's steps as its steps.")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3:any (>= 3.8), faultless-tools (>= ${FL_DEBIAN_VERSION})")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${FL_DEBIAN_DIR}/postinst ${FL_DEBIAN_DIR}/prerm)
 include(CPack)

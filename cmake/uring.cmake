@@ -1,7 +1,9 @@
 # liburing, static, for the helpers of src/sys/ring.c: target `fl_uring`. Without it those helpers
 # are threads. 2.2: what it calls for requests that are withdrawn.
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(URING QUIET liburing>=2.2)
+find_package(PkgConfig)
+if(PKG_CONFIG_FOUND)
+    pkg_check_modules(URING QUIET liburing>=2.2)
+endif()
 set(FL_HAVE_URING 0)
 add_library(fl_uring INTERFACE)
 if(URING_FOUND)

@@ -16,7 +16,16 @@ from ._library import read_stats as _read_stats
 from ._steps import next_step, step
 
 __all__ = ["active", "next_step", "stats", "step", "__version__"]
-__version__ = "0.1.0"
+
+__version__: str
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("faultless")
+    raise AttributeError("module 'faultless' has no attribute %r" % name)
 
 
 def active() -> bool:

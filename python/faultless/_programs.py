@@ -3,17 +3,21 @@ import os
 import sys
 from typing import List, NoReturn, Optional
 
-_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin")
+
+def _is_ours(found: str) -> bool:
+    """A program, not the script by which pip starts this package."""
+    return (os.access(found, os.X_OK) and os.path.isfile(found)
+            and os.path.realpath(found) != os.path.realpath(sys.argv[0]))
 
 
 def path(name: str) -> Optional[str]:
-    """The program's path: of this package, else (in a source tree) of PATH."""
-    ours = os.path.join(_FOLDER, name)
-    if os.access(ours, os.X_OK):
-        return ours
-    for folder in os.get_exec_path():
+    """The program's path: of this package, which is in two folders where it is installed to be edited, else of PATH."""
+    import faultless
+
+    folders = [os.path.join(folder, "bin") for folder in faultless.__path__]
+    for folder in folders + os.get_exec_path():
         found = os.path.join(folder, name)
-        if os.access(found, os.X_OK) and not os.path.isdir(found):
+        if _is_ours(found):
             return found
     return None
 
@@ -21,7 +25,8 @@ def path(name: str) -> Optional[str]:
 def start(name: str, arguments: List[str]) -> NoReturn:
     program = path(name)
     if program is None:
-        sys.exit("faultless: no program '%s' in %s or in PATH" % (name, _FOLDER))
+        sys.exit("faultless: there is no program '%s' beside this package or in PATH%s"
+                 % (name, "; it was built without jansson, libdw and ncurses" if name == "faultstat" else ""))
     os.execv(program, [program] + arguments)
 
 

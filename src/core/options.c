@@ -29,6 +29,14 @@ static const char *const strategies[] = {"auto",     "naive",          "round",
                                          "unpooled", "naive_best_fit", "auto_growth"};
 static const char *const thp_modes[] = {"auto", "collapse"}; /* by enum fl_thp */
 static const char *const forks[] = {"none", "wipe", "copy"};
+/* The signals that a program may use, by number. glibc has no such list before 2.32. */
+static const char signals[FIRST_RESERVED][8] = {
+    [SIGHUP] = "HUP",       [SIGINT] = "INT",   [SIGQUIT] = "QUIT",   [SIGUSR1] = "USR1",
+    [SIGUSR2] = "USR2",     [SIGPIPE] = "PIPE", [SIGALRM] = "ALRM",   [SIGTERM] = "TERM",
+    [SIGSTKFLT] = "STKFLT", [SIGCONT] = "CONT", [SIGTSTP] = "TSTP",   [SIGTTIN] = "TTIN",
+    [SIGTTOU] = "TTOU",     [SIGURG] = "URG",   [SIGXCPU] = "XCPU",   [SIGXFSZ] = "XFSZ",
+    [SIGVTALRM] = "VTALRM", [SIGPROF] = "PROF", [SIGWINCH] = "WINCH", [SIGPOLL] = "POLL",
+    [SIGPWR] = "PWR",       [SIGSYS] = "SYS"};
 static const char *const pages[] = {"off", "2M", "1G", "any"}; /* bits of enum fl_hugetlb_kind */
 static const char *const fills[] = {"off", "zero", "junk", "both"}; /* bits of enum fl_filler */
 
@@ -153,9 +161,8 @@ static int parse_signal(const char *s, uint64_t *out)
     const char *name = strncmp(s, "SIG", 3) == 0 ? s + 3 : s;
     int rc = fl_parse_u64(s, out);
 
-    for (int i = 1; rc == -EINVAL && i < FIRST_RESERVED; i++) {
-        const char *known = sigabbrev_np(i);
-        if (known != NULL && strcmp(known, name) == 0) {
+    for (int i = 1; rc == -EINVAL && i < FIRST_RESERVED && name[0] != '\0'; i++) {
+        if (strcmp(signals[i], name) == 0) {
             *out = (uint64_t)i;
             rc = 0;
         }

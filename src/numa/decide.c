@@ -1,7 +1,7 @@
 /* The decision for one request: pure functions of what topology.c and policy.c read. */
 #include "numa/internal.h"
 
-#include <numaif.h>
+#include <linux/mempolicy.h>
 
 #ifndef MPOL_WEIGHTED_INTERLEAVE
 #define MPOL_WEIGHTED_INTERLEAVE 6

@@ -3,7 +3,7 @@
 #include "numa/internal.h"
 
 #include <errno.h>
-#include <numaif.h>
+#include <linux/mempolicy.h>
 #include <string.h>
 
 /* What Debian 12's header lacks. */

@@ -2,7 +2,7 @@
 #include "runtime/runtime.h"
 
 #include <errno.h>
-#include <numaif.h>
+#include <linux/mempolicy.h>
 #include <string.h>
 
 #ifndef MPOL_LOCAL

@@ -4,7 +4,7 @@
 
 #include "core/core.h"
 
-#include <bsd/sys/tree.h>
+#include <tree.h>
 #include <sys/queue.h>
 
 struct fl_inner;

@@ -1,14 +1,13 @@
 /* Memory policies, CPUs and the nodes of pages, by raw system calls.
  *
  * libnuma has no part in the library: its constructor allocates, before us where it is loaded
- * first, and exits where it does not like /proc; every call of it may allocate. Its header has the
- * numbers. Sources: get_mempolicy(2), mbind(2), move_pages(2); kernel docs
- * admin-guide/mm/numa_memory_policy; mm/mempolicy.c get_nodes, which takes one from the length of a
- * mask. */
+ * first, and exits where it does not like /proc; every call of it may allocate. Sources:
+ * get_mempolicy(2), mbind(2), move_pages(2); kernel docs admin-guide/mm/numa_memory_policy;
+ * mm/mempolicy.c get_nodes, which takes one from the length of a mask. */
 #include "sys/internal.h"
 
 #include <errno.h>
-#include <numaif.h>
+#include <linux/mempolicy.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>

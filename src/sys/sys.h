@@ -224,7 +224,7 @@ struct fl_cpu_ids {
 
 /* Where memory lies and is to lie. Beside fl_sys; the same contract, and all but `here` and `cpus`
  * answer -EPERM where fl_sys_is_confined. -ENOSYS: a kernel without NUMA; -EPERM: a sandbox.
- * `mode`: a number MPOL_... of <numaif.h>, with flags. */
+ * `mode`: a number MPOL_... of <linux/mempolicy.h>, with flags. */
 struct fl_nodes_sys {
     /* The calling thread's own policy; numactl(8) and set_mempolicy(2) write it.
      * get_mempolicy(2). */

@@ -168,19 +168,43 @@ static void the_library_is_found_as_built_and_as_installed(void **state)
     assert_found_as("bin/libfaultless.so");
     assert_found_as("lib/libfaultless.so");
     assert_found_as("lib/" FL_MULTIARCH "/libfaultless.so");
+    assert_found_as("lib/libfaultless.so.0");
     assert_found_as("lib/" FL_MULTIARCH "/libfaultless.so.0");
+    assert_found_as("lib64/libfaultless.so.0");
+}
+
+/* Runs `script` with the library, as `name`, in a folder that has `mark` in its path. */
+static void launch_in(const char *mark, const char *name, const char *script)
+{
+    char folder[64];
+    char text[1024];
+    snprintf(folder, sizeof(folder), "/tmp/faultless%stest-XXXXXX", mark);
+    assert_non_null(mkdtemp(folder));
+    snprintf(text, sizeof(text),
+             "cp %s '%s/%s'; export FAULTLESS_LIB='%s/%s'; %s %s; s=$?; rm -rf '%s'; exit $s",
+             FL_PRELOAD, folder, name, folder, name, FL_LAUNCHER, script, folder);
+    fl_child_run(&output, (const char *const[]){"sh", "-c", text, NULL},
+                 (const char *const[]){"LD_LIBRARY_PATH", "LD_PRELOAD", NULL});
+}
+
+static void a_path_with_a_space_is_preloaded(void **state)
+{
+    (void)state;
+    launch_in(" ", "lib.so",
+              "sh -c 'echo $LD_PRELOAD; grep -c \"/faultless test.*lib.so\" /proc/$$/maps'");
+    assert_int_equal(output.status, 0);
+    assert_memory_equal(output.out, "lib.so\n", strlen("lib.so\n"));
+    assert_string_equal(output.err, "");
 }
 
 static void a_path_that_LD_PRELOAD_cannot_express_is_refused(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/faultless test-XXXXXX";
-    char script[1024];
-    assert_non_null(mkdtemp(folder));
-    snprintf(script, sizeof(script),
-             "cp %s '%s/lib.so'; FAULTLESS_LIB='%s/lib.so' %s echo ran; s=$?; rm -rf '%s'; exit $s",
-             FL_PRELOAD, folder, folder, FL_LAUNCHER, folder);
-    fl_child_run(&output, (const char *const[]){"sh", "-c", script, NULL}, NULL);
+    launch_in(":", "lib.so", "echo ran");
+    assert_int_equal(output.status, 125);
+    assert_string_equal(output.out, "");
+    assert_non_null(strstr(output.err, "name the copy in FAULTLESS_LIB\n"));
+    launch_in("-", "l ib.so", "echo ran");
     assert_int_equal(output.status, 125);
     assert_string_equal(output.out, "");
 }
@@ -197,6 +221,7 @@ int main(void)
         cmocka_unit_test(the_librarys_path_is_one_line),
         cmocka_unit_test(tune_sets_what_the_user_has_not),
         cmocka_unit_test(the_library_is_found_as_built_and_as_installed),
+        cmocka_unit_test(a_path_with_a_space_is_preloaded),
         cmocka_unit_test(a_path_that_LD_PRELOAD_cannot_express_is_refused),
     };
     if (realpath(FL_PRELOAD, preloaded) == NULL) {

@@ -160,6 +160,17 @@ static void an_absent_library_says_why(void **state)
     assert_says(output.err, "x.so: file too short");
 }
 
+static void a_library_behind_a_space_is_compared(void **state)
+{
+    (void)state;
+    SHELL("mkdir -p \"$1/a b\"; cp " FL_PRELOAD " \"$1/a b/x.so\";"
+          "FAULTLESS_LIB=\"$1/a b/x.so\" $0 compare -n 1 -a glibc,faultless --"
+          " dd if=/dev/zero of=/dev/null bs=16M count=20");
+    assert_int_equal(output.status, 0);
+    assert_says(output.out, "a b/x.so)");
+    assert_null(strstr(output.out, "not compared"));
+}
+
 static void an_interrupt_leaves_what_was_measured_and_says_so(void **state)
 {
     (void)state;
@@ -254,6 +265,7 @@ int main(void)
         cmocka_unit_test(the_first_that_was_measured_is_what_others_are_compared_with),
         cmocka_unit_test(a_misspelt_option_is_refused_before_any_run),
         cmocka_unit_test(an_absent_library_says_why),
+        cmocka_unit_test(a_library_behind_a_space_is_compared),
         cmocka_unit_test(an_interrupt_leaves_what_was_measured_and_says_so),
         cmocka_unit_test(three_rounds_show_no_difference),
         cmocka_unit_test(a_time_limit_ends_a_run_and_its_descendants),

@@ -257,7 +257,7 @@ static int probe_own(struct fl_peer *peer)
                  forced, strerror(errno));
         return 0;
     }
-    int rc = fl_find_library(own);
+    int rc = fl_find_preloadable(own);
     rc = probe_one(peer, rc == 0 ? own : "libfaultless.so");
     if (rc == 0 && !peer->is_present && strchr(peer->absent_because, ':') == NULL) {
         snprintf(peer->absent_because, sizeof(peer->absent_because),
@@ -278,7 +278,9 @@ static int find_library(struct fl_peer *peer)
         rc = is_own ? probe_own(peer) : probe_one(peer, candidate);
     }
     if (peer->library[0] != '\0') {
-        peer->env[0].value = peer->library;
+        /* As the probe was preloaded, where the path has a space. */
+        bool is_named = strchr(peer->library, ' ') != NULL;
+        peer->env[0].value = is_named ? strrchr(peer->library, '/') + 1 : peer->library;
     }
     return rc;
 }

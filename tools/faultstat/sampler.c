@@ -91,8 +91,7 @@ static void rest(struct fl_sampler *sampler, uint64_t rest_ns)
 {
     uint64_t until = fl_proc_now_ns() + rest_ns;
     struct timespec when = {(time_t)(until / 1000000000), (long)(until % 1000000000)};
-    while (!sampler->stop &&
-           pthread_cond_clockwait(&sampler->wake, &sampler->lock, CLOCK_MONOTONIC, &when) == 0) {
+    while (!sampler->stop && pthread_cond_timedwait(&sampler->wake, &sampler->lock, &when) == 0) {
     }
 }
 
@@ -156,7 +155,11 @@ int fl_sampler_start(struct fl_sampler *sampler, pid_t pid, unsigned interval_ms
 {
     memset(sampler, 0, sizeof(*sampler));
     pthread_mutex_init(&sampler->lock, NULL);
-    pthread_cond_init(&sampler->wake, NULL);
+    pthread_condattr_t by_clock;
+    pthread_condattr_init(&by_clock);
+    pthread_condattr_setclock(&by_clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&sampler->wake, &by_clock);
+    pthread_condattr_destroy(&by_clock);
     sampler->pid = pid;
     sampler->interval_ms = interval_ms;
     sampler->with_nodes = with_nodes;

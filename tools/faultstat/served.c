@@ -172,7 +172,9 @@ static bool find_earlier(pid_t pid, const char *maps, const char *library, char 
     const char *item;
     while (!found && list != NULL && (item = strsep(&list, " :")) != NULL) {
         bool is_one = item[0] != '\0' && replaces_malloc(pid, maps, item, path);
-        if (strcmp(item, library) == 0 || (is_one && strcmp(path, library) == 0)) {
+        /* By its file's name alone where the path has a space (fl_find_preloadable). */
+        const char *ours = strchr(item, '/') != NULL ? library : file_name(library);
+        if (strcmp(item, ours) == 0 || (is_one && strcmp(path, library) == 0)) {
             break;
         }
         found = is_one;

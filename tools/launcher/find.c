@@ -37,8 +37,10 @@ int fl_find_library(char path[PATH_MAX])
         "libfaultless.so",
         "../lib/libfaultless.so",
         "../lib/" FL_MULTIARCH "/libfaultless.so",
-        /* as Debian has it without the -dev package */
+        /* as packages have it without what programs are linked with: pip's, Debian's, Fedora's */
+        "../lib/libfaultless.so.0",
         "../lib/" FL_MULTIARCH "/libfaultless.so.0",
+        "../lib64/libfaultless.so.0",
     };
     const char *forced = getenv("FAULTLESS_LIB");
     if (forced != NULL && forced[0] != '\0') {
@@ -69,38 +71,74 @@ int fl_find_library(char path[PATH_MAX])
     return -ENOENT;
 }
 
+static void say_missing(const char *program, int rc)
+{
+    const char *forced = getenv("FAULTLESS_LIB");
+    bool is_forced = forced != NULL && forced[0] != '\0';
+
+    fprintf(stderr, "%s: %s%s: %s%s\n", program, is_forced ? "FAULTLESS_LIB=" : "",
+            is_forced ? forced : "libfaultless.so", strerror(-rc),
+            is_forced ? "" : "; FAULTLESS_LIB may name it");
+}
+
 bool fl_find_or_say(const char *program, char path[PATH_MAX])
 {
     int rc = fl_find_library(path);
+
     if (rc != 0) {
-        const char *forced = getenv("FAULTLESS_LIB");
-        bool is_forced = forced != NULL && forced[0] != '\0';
-        fprintf(stderr, "%s: %s%s: %s%s\n", program, is_forced ? "FAULTLESS_LIB=" : "",
-                is_forced ? forced : "libfaultless.so", strerror(-rc),
-                is_forced ? "" : "; FAULTLESS_LIB may name it");
+        say_missing(program, rc);
     }
     return rc == 0;
+}
+
+/* `first` before what the variable holds. */
+static int put_first(const char *variable, const char *first)
+{
+    const char *before = getenv(variable);
+    char *value = NULL;
+    bool is_alone = before == NULL || before[0] == '\0';
+    if (asprintf(&value, "%s%s%s", first, is_alone ? "" : ":", is_alone ? "" : before) < 0) {
+        return -ENOMEM;
+    }
+    int rc = setenv(variable, value, 1) == 0 ? 0 : -errno;
+    free(value);
+    return rc;
+}
+
+int fl_find_preloadable(char path[PATH_MAX])
+{
+    int rc = fl_find_library(path);
+    if (rc != 0 || strpbrk(path, ": \t\n") == NULL) {
+        return rc;
+    }
+    char *name = strrchr(path, '/');
+    if (strpbrk(path, ":;") != NULL || strpbrk(name, " \t\n") != NULL) {
+        return -EILSEQ;
+    }
+    *name = '\0';
+    rc = put_first("LD_LIBRARY_PATH", path);
+    memmove(path, name + 1, strlen(name + 1) + 1);
+    return rc;
 }
 
 bool fl_find_preload(const char *program)
 {
     char path[PATH_MAX];
-    if (!fl_find_or_say(program, path)) {
-        return false;
-    }
-    if (strpbrk(path, ": \t\n") != NULL) {
-        fprintf(stderr, "%s: '%s' holds a space or colon, which LD_PRELOAD cannot express\n",
+    int rc = fl_find_preloadable(path);
+    if (rc == -EILSEQ) {
+        fprintf(stderr,
+                "%s: '%s': LD_PRELOAD cannot express this path; copy the file elsewhere and name "
+                "the copy in FAULTLESS_LIB\n",
                 program, path);
         return false;
     }
-    const char *before = getenv("LD_PRELOAD");
-    char *value = NULL;
-    if (asprintf(&value, "%s%s%s", path, before != NULL && before[0] != '\0' ? ":" : "",
-                 before != NULL ? before : "") < 0 ||
-        setenv("LD_PRELOAD", value, 1) != 0) {
+    if (rc != 0) {
+        say_missing(program, rc);
+        return false;
+    }
+    if (put_first("LD_PRELOAD", path) != 0) {
         fprintf(stderr, "%s: out of memory\n", program);
         return false;
     }
-    free(value);
     return true;
 }

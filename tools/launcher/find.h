@@ -7,7 +7,7 @@
 
 /* Write the path of libfaultless.so into `path`: FAULTLESS_LIB when it is set and not empty, else
  * the first that exists of the running binary's own folder, its ../lib and its ../lib/<multiarch>;
- * in the last one libfaultless.so.0 will do. Returns 0; -ENOENT when none is there; -EISDIR,
+ * then libfaultless.so.0 in those and in ../lib64. Returns 0; -ENOENT when none is there; -EISDIR,
  * -EINVAL: no file; -ENAMETOOLONG; -errno of access and readlink. Threads: any, while no thread
  * changes the environment.  Fork: child may call. */
 int fl_find_library(char path[PATH_MAX]);
@@ -15,6 +15,11 @@ int fl_find_library(char path[PATH_MAX]);
 /* The same; false: one line on standard error, which begins with `program`, says why there is
  * none. */
 bool fl_find_or_say(const char *program, char path[PATH_MAX]);
+
+/* As fl_find_library, as LD_PRELOAD may name it. A path with a space, where LD_PRELOAD would be split,
+ * becomes the file's name, and its folder the first of LD_LIBRARY_PATH, which is not split there.
+ * -EILSEQ: that cannot be done for this path, which is in `path`.  Threads: one. */
+int fl_find_preloadable(char path[PATH_MAX]);
 
 /* Put that library at the head of LD_PRELOAD, for what is started next. False: one line on standard
  * error, which begins with `program`, says why not.  Threads: one. */

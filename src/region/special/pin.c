@@ -3,7 +3,7 @@
 #include "region/special/part.h"
 
 #include <errno.h>
-#include <numaif.h>
+#include <linux/mempolicy.h>
 
 int fl_pin_bind(struct fl_range part, int node)
 {
