@@ -20,7 +20,6 @@ struct fl_layout {
     bool exact;           /* for steps like one that was repeated to the byte */
     uint32_t serial;      /* no other has it */
     uint64_t served_at;   /* the context's count of served steps, when it served one last */
-    unsigned settled;     /* steps that it served, up to 2: even and odd ones have their pages */
     struct fl_plan_zone zone[FL_PLAN_ZONES + 1];
     /* One for each slot, and one more, that nothing fits. The slots lie behind them. */
     struct fl_plan_entry entry[] __attribute__((aligned(FL_CACHE_LINE)));
