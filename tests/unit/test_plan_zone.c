@@ -376,7 +376,6 @@ static struct fl_layout *some_slots(size_t n)
     struct fl_layout *made = fl_layout_new(n);
 
     assert_non_null(made);
-    made->horizon = n;
     for (size_t i = 0; i < n; i++) {
         size_t size = KIB(4) * (16 + any(any(8) == 0 ? 12000 : 400));
         made->slot[i] = (struct fl_slot){.size = size,
@@ -390,7 +389,7 @@ static struct fl_layout *some_slots(size_t n)
                                          .zone = (uint32_t)any(2 * FL_PLAN_ZONES)};
         made->slot[i].zone = made->slot[i].zone > FL_PLAN_ZONES ? 0 : made->slot[i].zone;
     }
-    fl_merge_zones(made->slot, n, n);
+    fl_merge_zones(made->slot, n);
     return made;
 }
 

@@ -13,7 +13,7 @@ struct fl_layout {
     uint32_t n;
     uint64_t hash;   /* of the record it was made from */
     uint64_t begins; /* of its first FL_SIGNATURE requests; 0: their sizes vary */
-    uint64_t height, horizon;
+    uint64_t height;
     uint64_t largest;     /* bytes that any one step held at once */
     struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
     bool wish;            /* some slot has grown */
