@@ -21,7 +21,7 @@ enum { FL_GRANULE_SHIFT = 16, FL_GRANULE = 1 << FL_GRANULE_SHIFT }; /* bytes */
 #define FL_LIFE_NEVER UINT64_MAX
 #define FL_LIFE_ANY_NODE UINT8_MAX
 
-enum { FL_MERGE_STEPS = 8 }; /* at most */
+enum { FL_MERGE_STEPS = 8 }; /* at most: README.md, Constants */
 /* The largest of each size may be so many times what one step holds at once: where memory moves,
  * that is addresses alone. */
 enum { FL_ENVELOPE = 2 };

@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-enum { ROOM_SHARE = 4 };
+enum { ROOM_SHARE = 4 }; /* of the height, for growth: it costs addresses alone */
 
 bool fl_arena_is_open(const struct fl_arena *a)
 {

@@ -56,7 +56,6 @@ void fl_arena_warm(struct fl_arena *a)
 
 uint64_t fl_plan_age(struct fl_region *r)
 {
-    enum { IDLE_TICKS = 4 };
     uint64_t again = UINT64_MAX;
     struct fl_arena *next;
 
@@ -69,7 +68,7 @@ uint64_t fl_plan_age(struct fl_region *r)
             continue;
         }
         a->use.idle = atomic_exchange(&a->use.used, false) ? 0 : a->use.idle + 1;
-        if (a->use.idle >= IDLE_TICKS || !a->use.owned) {
+        if (a->use.idle >= FL_DECAY_TICKS || !a->use.owned) {
             (void)fl_arena_give_up(a);
         }
         again = atomic_load(&a->height) != 0 ? fl_plan.config.tick_ns : again;

@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-enum { FL_SIGNATURE = 3 }; /* requests that a step is recognised by */
+enum { FL_SIGNATURE = 3 }; /* requests that a step is recognised by: README.md, Constants */
 
 #define FL_ENTRY_NONE UINT32_MAX
 

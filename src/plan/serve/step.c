@@ -1,7 +1,7 @@
 /* A step that is served: its arena, its beginning, and the judgement at its end. */
 #include "plan/context.h"
 
-enum { BAD_OF_EIGHT = 3, MISMATCHED_MOST = 8, SOME_PAGES = 4 };
+enum { BAD_OF_EIGHT = 3, MISMATCHED_MOST = 8, SOME_PAGES = 4 }; /* README.md, Constants */
 
 void fl_serve_let_go(struct fl_step_context *c)
 {
