@@ -82,11 +82,12 @@ void fl_replay_resume(struct fl_step_context *c)
     c->serve.end = c->serve.layout->entry + c->serve.layout->n;
 }
 
+/* The first even and odd step bring what they want to where they want it. */
 static bool moves_much(const struct fl_serve *s)
 {
     size_t moved = s->arena != NULL ? s->arena->moved - s->step.moved : 0;
 
-    return moved > SOME_PAGES + s->step.asked / FL_BAD_PART / fl_page.huge;
+    return s->served >= 2 && moved > SOME_PAGES + s->step.asked / FL_BAD_PART / fl_page.huge;
 }
 
 enum fl_end fl_replay_end(struct fl_step_context *c)
