@@ -105,19 +105,6 @@ static size_t take_out(struct fl_arena *a, size_t most, give_back *to)
     return given;
 }
 
-bool fl_arena_was_thinned(struct fl_arena *a)
-{
-    atomic_thread_fence(memory_order_acquire); /* the caller has seen what was claimed */
-    bool was = atomic_load(&a->thinned);
-
-    fl_region_enter();
-    if (was && fl_lock_acquire_unless_forking(&fl_plan.lock)) {
-        fl_lock_release(&fl_plan.lock);
-    }
-    fl_region_leave();
-    return was;
-}
-
 size_t fl_arena_trim(struct fl_arena *a)
 {
     fl_plan_lock();

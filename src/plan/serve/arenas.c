@@ -34,6 +34,19 @@ void fl_arena_retire(struct fl_arena *a)
     fl_plan_unlock();
 }
 
+bool fl_arena_was_thinned(struct fl_arena *a)
+{
+    atomic_thread_fence(memory_order_acquire); /* the caller has seen what was claimed */
+    bool was = atomic_load(&a->thinned);
+
+    fl_region_enter();
+    if (was && fl_lock_acquire_unless_forking(&fl_plan.lock)) {
+        fl_lock_release(&fl_plan.lock);
+    }
+    fl_region_leave();
+    return was;
+}
+
 void fl_arena_warm(struct fl_arena *a)
 {
     struct fl_range blocks = {0, 0}, part = {0, 0};
