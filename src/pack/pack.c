@@ -46,6 +46,5 @@ int fl_pack(struct fl_pack_buffer *b, size_t n, void *scratch, size_t scratch_le
     }
     out->bound = r.bound << r.shift;
     out->height = height << r.shift;
-    size_t left = (size_t)(r.room.end - r.room.at);
-    return fl_pack_is_valid(b, n, out->height, r.room.at, left) ? 0 : -EDOM;
+    return 0;
 }

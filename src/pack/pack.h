@@ -30,14 +30,9 @@ struct fl_pack_result {
 /* Bytes of scratch that `n` buffers need. */
 size_t fl_pack_scratch(size_t n);
 /* Fills every `offset`. 0; -EINVAL when a buffer is malformed (an end before its birth, sizes
- * whose sum overflows); -ENOMEM when the scratch is too small; -EDOM when the layout failed its
- * own check (a bug; nothing may be used). Never allocates.  Threads: any, each with its own
- * scratch. Cost: about a microsecond a buffer.
+ * whose sum overflows); -ENOMEM when the scratch is too small. Never allocates.  Threads: any, each
+ * with its own scratch. Cost: about a microsecond a buffer.
  *   scratch   page-aligned, zeroed or not */
 int fl_pack(struct fl_pack_buffer *b, size_t n, void *scratch, size_t scratch_len,
             struct fl_pack_result *out);
-/* Does no pair that lives at once overlap, is every offset aligned, and nothing above `height`?
- * O(n log n), in scratch of fl_pack_scratch(n). */
-bool fl_pack_is_valid(const struct fl_pack_buffer *b, size_t n, uint64_t height, void *scratch,
-                      size_t scratch_len);
 #endif

@@ -3,7 +3,6 @@
  * pack.c     all together
  * setup.c    buffers -> blocks, sections, parts, bounds
  * skyline.c  places the best block that fits on the lowest segment
- * check.c    is a layout right?
  *
  * Words. A *block* is a buffer that lives and has a size. A *section* is a stretch of time in
  * which nothing is born after something died: two blocks conflict just when they share one. A

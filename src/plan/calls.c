@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-enum { MEMBERS = 63 }; /* besides the context itself */
+enum { MEMBERS = 63 }; /* besides the context itself: who begins a step looks at each */
 
 /* One more member in the same context. */
 static struct fl_step_context *next_member(struct fl_step_context *c)

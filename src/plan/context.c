@@ -3,7 +3,7 @@
  * in fl_context_end_plan() alone. */
 #include "plan/context.h"
 
-/* Jobs in a row that fail until the context rests. */
+/* Jobs in a row that fail until the context rests: one step unlike the others is no reason. */
 enum { FAILURES = 3 };
 /* A rest after a plan that was no good is FL_LONG_SERVICE steps, each next one twice as long. */
 enum { REST_DOUBLINGS = 10 };

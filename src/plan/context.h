@@ -53,7 +53,7 @@ struct fl_step_context {
     struct fl_plan_counters stats;
 };
 
-enum { FL_CONTEXTS = 1024 };
+enum { FL_CONTEXTS = 1024 }; /* each takes addresses for its records: 12 MiB */
 
 extern struct fl_plan {
     struct fl_lock lock;

@@ -35,17 +35,14 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
     struct fl_layout *l = fl_layout_new(lives[0].n);
     size_t scratch_len = fl_merge_scratch(lives[0].n, nlives);
     void *scratch = l != NULL ? fl_plan_map(scratch_len) : NULL;
-    struct fl_merged merged;
-    int rc =
-        scratch != NULL ? fl_merge(lives, nlives, l->slot, &merged, scratch, scratch_len) : -ENOMEM;
+    int rc = scratch != NULL ? fl_merge(lives, nlives, l->slot, &l->largest, scratch, scratch_len)
+                             : -ENOMEM;
 
     fl_plan_unmap(scratch, scratch_len);
     if (rc != 0) {
         fl_layout_free(l);
         return NULL;
     }
-    l->horizon = merged.horizon;
-    l->largest = merged.largest;
     l->hash = lives[0].hash;
     l->exact = nlives == 1;
     return l;
@@ -57,7 +54,7 @@ static struct fl_layout *grown_copy(const struct fl_layout *from)
     struct fl_layout *l = fl_layout_copy(from);
 
     if (l != NULL) {
-        fl_merge_zones(l->slot, l->n, from->horizon);
+        fl_merge_zones(l->slot, l->n);
         l->wish = false;
     }
     return l;

@@ -41,11 +41,6 @@ static size_t buffers_len(const struct fl_layout *l)
     return 2 * (size_t)l->n * (sizeof(struct fl_pack_buffer) + sizeof(uint32_t));
 }
 
-static void drop_buffers(const struct fl_layout *l, struct fl_merge_buffers *b)
-{
-    fl_plan_unmap(b->buffer, buffers_len(l));
-}
-
 static bool make_buffers(const struct fl_layout *l, struct fl_merge_buffers *out)
 {
     struct fl_merge_unit unit = {FL_GRANULE, FL_HUGE_FROM, fl_page.huge};
@@ -113,6 +108,6 @@ int fl_engine_pack(struct fl_layout *l)
         }
         l->height = fl_max(floor + found.height, FL_GRANULE);
     }
-    drop_buffers(l, &b);
+    fl_plan_unmap(b.buffer, buffers_len(l));
     return rc;
 }

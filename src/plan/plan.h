@@ -21,7 +21,7 @@ enum { FL_GRANULE_SHIFT = 16, FL_GRANULE = 1 << FL_GRANULE_SHIFT }; /* bytes */
 #define FL_LIFE_NEVER UINT64_MAX
 #define FL_LIFE_ANY_NODE UINT8_MAX
 
-enum { FL_MERGE_STEPS = 8 }; /* at most */
+enum { FL_MERGE_STEPS = 8 }; /* at most: README.md, Constants */
 /* The largest of each size may be so many times what one step holds at once: where memory moves,
  * that is addresses alone. */
 enum { FL_ENVELOPE = 2 };
@@ -67,7 +67,7 @@ struct fl_slot {
     uint64_t size;         /* the largest seen */
     uint64_t least, most;  /* that were asked for */
     uint64_t align;        /* the largest */
-    uint64_t birth, death; /* counted in births of the newest step; 0 .. horizon */
+    uint64_t birth, death; /* counted in births of the newest step: 0 .. lives */
     /* From the packer, FL_PACK_NONE until then; the second for FL_SLOT_DOUBLE_BUFFERED. */
     uint64_t offset[2];
     enum fl_slot_kind kind;
@@ -79,28 +79,23 @@ static inline bool fl_slot_is_planned(const struct fl_slot *s)
     return s->kind != FL_SLOT_KEPT;
 }
 
-struct fl_merged {
-    uint64_t horizon;
-    /* Bytes: the most that any one recorded step held at once, with what lives on from a step like
-     * it; what is never freed left out. */
-    uint64_t largest;
-};
-
 /* Slots for the step that comes next, of 1 to FL_MERGE_STEPS recorded ones, the newest first: one
  * for each life of the newest, in their order. Two planned slots that lived at once in any of the
  * steps do so in the result. Requests are matched by their order, some may be missing or too many.
  * A step of which more than a twentieth do not match is not used. Where all sizes at their largest
  * exceed the envelope, those that vary are not planned.
+ *   largest   bytes: the most that any one step held at once, with what lives on from a step like
+ *             it; what is never freed left out.
  *   scratch   fl_merge_scratch(lives of the newest step, nsteps) bytes.
  * Returns 0; -EAGAIN: more than half of the older steps would be left out; -ENOMEM: the scratch is
  * too small.
  * Threads: any. Never allocates. Cost: 0.1 us a life and step. */
-int fl_merge(const struct fl_lives *steps, size_t nsteps, struct fl_slot *slot,
-             struct fl_merged *out, void *scratch, size_t scratch_len);
+int fl_merge(const struct fl_lives *steps, size_t nsteps, struct fl_slot *slot, uint64_t *largest,
+             void *scratch, size_t scratch_len);
 size_t fl_merge_scratch(size_t n, size_t nsteps);
 /* What is planned of those that have a zone has two places. What has two, or spans steps, lives for
  * the whole step. */
-void fl_merge_zones(struct fl_slot *slot, size_t n, uint64_t horizon);
+void fl_merge_zones(struct fl_slot *slot, size_t n);
 /* Sizes are rounded up and aligned to `granule` bytes; from `huge_from` bytes on to `huge`. */
 struct fl_merge_unit {
     uint64_t granule, huge_from, huge;
@@ -154,11 +149,10 @@ struct fl_plan_entry {
     uint64_t least, most; /* bytes of a request that fits; equal where the size never changed */
     uint64_t room;        /* bytes that realloc may make it long in place */
     uint64_t before;      /* bytes of all entries before it whose size has a bound */
-    /* In even and odd steps. */
-    uint64_t
-        mask[2]; /* of its granules' bits, if it has one size and they are in one word; else 0 */
-    uint32_t word[2];    /* of the bitmap, the first that has some */
-    uint32_t granule[2]; /* the first; or FL_ENTRY_NONE */
+    /* In even and odd steps: of its granules' bits, if it has one size and they are in one word;
+     * else 0. Of the bitmap, the first word that has some. The first granule, or FL_ENTRY_NONE. */
+    uint64_t mask[2];
+    uint32_t word[2], granule[2];
 };
 _Static_assert(sizeof(struct fl_plan_entry) == FL_CACHE_LINE, "a request reads one line");
 
@@ -281,8 +275,8 @@ struct fl_plan_place {
 };
 
 struct fl_plan_layout {
-    uint64_t
-        generation;   /* of this layout in this arena; a pair that comes back has the same again */
+    /* Of this layout in this arena; a pair that comes back has the same again. */
+    uint64_t generation;
     uint64_t opening; /* of the arena: what is known of its memory is void when it is another */
     uintptr_t base;   /* of the arena. Aligned to a huge page */
     size_t height;    /* bytes of the layout */

@@ -3,6 +3,7 @@
 #include "pack/pack.h"
 #include "prop/seed.h"
 #include "unit/cmocka_all.h"
+#include "unit/packed.h"
 
 #include <string.h>
 
@@ -44,12 +45,6 @@ static void round_sizes(size_t n)
     }
 }
 
-static bool meet(const struct fl_pack_buffer *a, const struct fl_pack_buffer *b)
-{
-    return a->size != 0 && b->size != 0 && a->birth < a->death && b->birth < b->death &&
-           a->birth < b->death && b->birth < a->death;
-}
-
 /* ---- random input ---- */
 
 static void fill(uint64_t *random, size_t n, uint64_t horizon, uint64_t sizes)
@@ -77,19 +72,7 @@ static struct fl_pack_result pack(size_t n)
 
 static void assert_right(size_t n, struct fl_pack_result out)
 {
-    for (size_t i = 0; i < n; i++) {
-        const struct fl_pack_buffer *a = &buffer[i];
-        assert_int_equal(a->offset % align_of(a), 0);
-        if (a->size != 0 && a->birth < a->death) {
-            assert_true(a->offset + a->size <= out.height);
-        }
-        for (size_t k = 0; k < i; k++) {
-            const struct fl_pack_buffer *b = &buffer[k];
-            if (meet(a, b) && a->offset < b->offset + b->size && b->offset < a->offset + a->size) {
-                fail_msg("%zu and %zu overlap", i, k);
-            }
-        }
-    }
+    assert_true(packed_well(buffer, n, out.height));
     assert_true(out.height >= out.bound);
 }
 

@@ -177,6 +177,9 @@ void loop_step(struct loop *l)
             l->also(i);
         }
         drop_due(l, i);
+        if (l->freed != NULL) {
+            l->freed(i);
+        }
         if (l->extra == i + 1) {
             fl_free_ours(make(KIB(333)));
         }

@@ -39,7 +39,8 @@ struct loop {
     unsigned skip,
         extra;      /* leave out that request; one more before that one: its number plus one */
     unsigned scale; /* sixteenths; 0: as they are */
-    void (*also)(unsigned i); /* before each request */
+    /* Before each request, and before or after the frees that come before it. */
+    void (*also)(unsigned i), (*freed)(unsigned i);
 };
 
 /* A schedule of `n` requests with lives of all kinds within the step. */

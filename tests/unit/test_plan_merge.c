@@ -16,7 +16,7 @@ struct step {
 
 static struct step step[FL_MERGE_STEPS + 1];
 static struct fl_slot slot[MOST];
-static struct fl_merged merged;
+static uint64_t largest;
 
 /* Steps of `len`, one after the other; step[0] is the newest. */
 static void steps_of(uint64_t len)
@@ -52,9 +52,9 @@ static int merge(size_t nsteps)
                                      step[j].begin + step[j].len, 0};
     }
     memset(slot, 0x5a, sizeof slot);
-    int rc = fl_merge(lives, nsteps, slot, &merged, scratch, len);
-    assert_int_equal(fl_merge(lives, nsteps, slot, &merged, scratch, len - 1), -ENOMEM);
-    assert_int_equal(fl_merge(lives, nsteps, slot, &merged, scratch, len), rc);
+    int rc = fl_merge(lives, nsteps, slot, &largest, scratch, len);
+    assert_int_equal(fl_merge(lives, nsteps, slot, &largest, scratch, len - 1), -ENOMEM);
+    assert_int_equal(fl_merge(lives, nsteps, slot, &largest, scratch, len), rc);
     free(scratch);
     return rc;
 }
@@ -69,7 +69,7 @@ static uint64_t bound(void)
 {
     uint64_t most = 0;
 
-    for (uint64_t t = 0; t < merged.horizon; t++) {
+    for (uint64_t t = 0; t < step[0].n; t++) {
         uint64_t live = 0;
         for (const struct fl_slot *s = slot; s < slot + step[0].n; s++) {
             bool is_live = s->kind <= FL_SLOT_DOUBLE_BUFFERED && s->birth <= t && t < s->death;
@@ -89,19 +89,19 @@ static void one_step_is_its_own_order(void **state)
     add(0, 2 * K, 30, 70); /* born when the first one dies: no conflict */
     add(0, 0, 60, 60);
     assert_int_equal(merge(1), 0);
-    assert_int_equal(merged.horizon, 4);
+    assert_int_equal(step[0].n, 4);
     assert_int_equal(bound(), 12 * K);
-    assert_int_equal(merged.largest, 12 * K);
+    assert_int_equal(largest, 12 * K);
     assert_false(conflict(0, 2));
     assert_true(conflict(0, 1) && conflict(1, 2));
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(slot[i].kind, FL_SLOT_PLANNED);
-        assert_true(slot[i].birth < slot[i].death && slot[i].death <= merged.horizon);
+        assert_true(slot[i].birth < slot[i].death && slot[i].death <= step[0].n);
         assert_true(slot[i].offset[0] == FL_PACK_NONE && slot[i].offset[1] == FL_PACK_NONE);
     }
     steps_of(100);
     assert_int_equal(merge(1), 0);
-    assert_int_equal(merged.horizon, 0);
+    assert_int_equal(step[0].n, 0);
 }
 
 static void what_met_in_an_older_step_meets(void **state)
@@ -139,10 +139,10 @@ static void what_outlasts_the_step_has_one_place_or_two(void **state)
     assert_int_equal(slot[1].kind, FL_SLOT_DOUBLE_BUFFERED);
     assert_int_equal(slot[2].kind, FL_SLOT_KEPT);
     assert_int_equal(slot[3].kind, FL_SLOT_PLANNED);
-    assert_true(slot[0].birth == 0 && slot[0].death == merged.horizon);
-    assert_true(slot[1].birth == 0 && slot[1].death == merged.horizon);
+    assert_true(slot[0].birth == 0 && slot[0].death == step[0].n);
+    assert_true(slot[1].birth == 0 && slot[1].death == step[0].n);
     assert_int_equal(bound(), (2 + 2 * 3 + 7) * K);
-    assert_int_equal(merged.largest, (2 + 3 + 7) * K);
+    assert_int_equal(largest, (2 + 3 + 7) * K);
 
     struct fl_pack_buffer b[8];
     uint32_t back[8];
@@ -150,7 +150,7 @@ static void what_outlasts_the_step_has_one_place_or_two(void **state)
     fl_merge_buffers(slot, step[0].n, (struct fl_merge_unit){K, UINT64_MAX, 2 * K}, &to);
     assert_true(to.n == 4 && to.free == 4);
     assert_true(back[0] == 0 && back[1] == 2 && back[2] == 6 && back[3] == 3);
-    assert_true(b[3].size == 3 * K && b[3].birth == 0 && b[3].death == merged.horizon);
+    assert_true(b[3].size == 3 * K && b[3].birth == 0 && b[3].death == step[0].n);
 }
 
 /* In any of the steps: one place in even steps and one in odd ones, planned though its size
@@ -175,7 +175,7 @@ static void what_is_marked_is_planned_twice(void **state)
     assert_true(slot[1].kind == FL_SLOT_DOUBLE_BUFFERED && slot[1].zone == 1 &&
                 slot[1].size == 30 * K);
     assert_true(slot[2].kind == FL_SLOT_KEPT && slot[3].kind == FL_SLOT_KEPT);
-    assert_true(slot[1].birth == 0 && slot[1].death == merged.horizon);
+    assert_true(slot[1].birth == 0 && slot[1].death == step[0].n);
     assert_int_equal(bound(), 2 * (2 + 30) * K);
 
     struct fl_pack_buffer b[8];
@@ -254,7 +254,7 @@ static void sizes_that_move_together_are_planned_at_their_largest(void **state)
         assert_int_equal(slot[1 + i].least, 3 * (i + 1) * K);
         assert_int_equal(slot[1 + i].most, (i == 7 ? 9 : 10) * (i + 1) * K);
     }
-    assert_int_equal(bound(), merged.largest);
+    assert_int_equal(bound(), largest);
 }
 
 static void sizes_that_vary_on_their_own_are_not_planned(void **state)

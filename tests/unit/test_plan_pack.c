@@ -1,7 +1,8 @@
-/* The packer: what it answers to odd input, what it promises about its layouts, and what its own
- * checker refuses. */
+/* The packer: what it answers to odd input, what it promises about its layouts, and what the
+ * checker of these refuses. */
 #include "pack/pack.h"
 #include "unit/cmocka_all.h"
+#include "unit/packed.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static struct fl_pack_result pack(size_t n)
 
     memset(scratch, 0xa5, scratch_len);
     assert_int_equal(fl_pack(buffer, n, scratch, scratch_len, &out), 0);
-    assert_true(fl_pack_is_valid(buffer, n, out.height, scratch, scratch_len));
+    assert_true(packed_well(buffer, n, out.height));
     assert_true(out.height >= out.bound);
     return out;
 }
@@ -159,7 +160,6 @@ static void too_little_scratch_is_an_answer(void **state)
     }
     assert_int_equal(fl_pack(buffer, MOST, scratch, len - 1, &out), -ENOMEM);
     assert_int_equal(fl_pack(buffer, MOST, scratch, len, &out), 0);
-    assert_false(fl_pack_is_valid(buffer, MOST, out.height, scratch, 4096));
 }
 
 /* What fl_pack_scratch() asks for is enough whatever the buffers are like. */
@@ -175,7 +175,7 @@ static void the_least_scratch_is_enough(void **state)
         struct fl_pack_result out;
         size_t len = fl_pack_scratch(MOST);
         assert_int_equal(fl_pack(buffer, MOST, scratch, len, &out), 0);
-        assert_true(fl_pack_is_valid(buffer, MOST, out.height, scratch, len));
+        assert_true(packed_well(buffer, MOST, out.height));
     }
 }
 
@@ -208,11 +208,6 @@ static void the_bound_counts_whole_units(void **state)
 
 /* ---- the checker ---- */
 
-static bool is_valid(size_t n, uint64_t height)
-{
-    return fl_pack_is_valid(buffer, n, height, scratch, scratch_len);
-}
-
 static void the_checker_sees_what_is_wrong(void **state)
 {
     (void)state;
@@ -221,19 +216,19 @@ static void the_checker_sees_what_is_wrong(void **state)
         buffer[i].align = 64;
         buffer[i].offset = 64 * (i % 3);
     }
-    assert_true(is_valid(30, 192));
-    assert_false(is_valid(30, 191));
+    assert_true(packed_well(buffer, 30, 192));
+    assert_false(packed_well(buffer, 30, 191));
     buffer[17].offset = 64 * (16 % 3);
-    assert_false(is_valid(30, 192));
+    assert_false(packed_well(buffer, 30, 192));
     buffer[17].offset = 64 * (17 % 3) + 32;
-    assert_false(is_valid(30, 1000));
+    assert_false(packed_well(buffer, 30, 1000));
     buffer[17].offset = UINT64_MAX - 63;
-    assert_false(is_valid(30, UINT64_MAX - 1));
+    assert_false(packed_well(buffer, 30, UINT64_MAX - 1));
     buffer[17].offset = 64 * (17 % 3);
     buffer[16].size = 65;
-    assert_false(is_valid(30, 1000));
+    assert_false(packed_well(buffer, 30, 1000));
     buffer[16].size = 0;
-    assert_true(is_valid(30, 192));
+    assert_true(packed_well(buffer, 30, 192));
 }
 
 int main(void)

@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-enum { FL_LIVES_MOST = 32768 };
+enum { FL_LIVES_MOST = 32768 }; /* of a step, in 1.5 MiB; a longer one is not planned */
 
 /* A step as it happens: see record.c. */
 struct fl_record {

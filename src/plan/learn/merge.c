@@ -314,18 +314,18 @@ static bool varies(const struct merge *m, size_t slot)
 
 /* Sizes that move together are planned at their largest: that is one step's. If they do not, the
  * largest of each are more than any step needs. */
-static void leave_varying(const struct merge *m, struct fl_merged *out)
+static void leave_varying(const struct merge *m, uint64_t *largest)
 {
     size_t used = 0;
 
     for (size_t j = 0; j < m->nsteps; j++) {
         if (m->match[j] != NULL) {
-            out->largest = fl_max(out->largest, peak_of(&m->steps[j], NULL, m->room));
+            *largest = fl_max(*largest, peak_of(&m->steps[j], NULL, m->room));
             used++;
         }
     }
     uint64_t all = peak_of(&m->steps[0], m->slot, m->room);
-    if (used < MANY || all <= FL_ENVELOPE * out->largest) {
+    if (used < MANY || all <= FL_ENVELOPE * *largest) {
         return;
     }
     for (size_t i = 0; i < m->n; i++) {
@@ -335,7 +335,7 @@ static void leave_varying(const struct merge *m, struct fl_merged *out)
     }
 }
 
-void fl_merge_zones(struct fl_slot *slot, size_t n, uint64_t horizon)
+void fl_merge_zones(struct fl_slot *slot, size_t n)
 {
     for (struct fl_slot *s = slot; s < slot + n; s++) {
         if (s->zone != 0 && fl_slot_is_planned(s)) {
@@ -343,18 +343,18 @@ void fl_merge_zones(struct fl_slot *slot, size_t n, uint64_t horizon)
         }
         if (s->kind == FL_SLOT_SPANS_STEPS || s->kind == FL_SLOT_DOUBLE_BUFFERED) {
             s->birth = 0;
-            s->death = horizon;
+            s->death = n;
         }
     }
 }
 
-int fl_merge(const struct fl_lives *steps, size_t nsteps, struct fl_slot *slot,
-             struct fl_merged *out, void *scratch, size_t scratch_len)
+int fl_merge(const struct fl_lives *steps, size_t nsteps, struct fl_slot *slot, uint64_t *largest,
+             void *scratch, size_t scratch_len)
 {
     struct merge m = {.steps = steps, .nsteps = nsteps, .slot = slot, .n = steps[0].n};
     uintptr_t at = fl_align_up((uintptr_t)scratch, FL_CACHE_LINE);
 
-    *out = (struct fl_merged){.horizon = m.n};
+    *largest = 0;
     if (scratch_len < fl_merge_scratch(m.n, nsteps)) {
         return -ENOMEM;
     }
@@ -366,13 +366,13 @@ int fl_merge(const struct fl_lives *steps, size_t nsteps, struct fl_slot *slot,
     for (size_t i = 0; i < m.n; i++) {
         make_slot(&m, i);
     }
-    leave_varying(&m, out);
+    leave_varying(&m, largest);
     for (size_t j = 0; j < nsteps; j++) {
         if (m.match[j] != NULL) {
             lengthen(&m, j);
         }
     }
-    fl_merge_zones(slot, m.n, m.n);
+    fl_merge_zones(slot, m.n);
     for (size_t i = 0; i < m.n; i++) {
         fl_assert(slot[i].birth < slot[i].death && slot[i].death <= m.n);
         fl_assert(slot[i].least <= slot[i].most && slot[i].most <= slot[i].size);

@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-enum { ROOM_SHARE = 4 };
+enum { ROOM_SHARE = 4 }; /* of the height, for growth: it costs addresses alone */
 
 bool fl_arena_is_open(const struct fl_arena *a)
 {
@@ -70,7 +70,6 @@ static size_t empty_run(struct fl_arena *a, size_t at, size_t n, give_back *to)
 
     if (rc == 0) {
         note_gone(a, at, n);
-        atomic_fetch_add_explicit(&a->owed, to == fl_inner_empty ? n : 0, memory_order_relaxed);
     }
     if (rc != -EEXIST) {
         fl_bitmap_give(&a->claimed, granules_of(at), granules_of(n));
@@ -106,19 +105,6 @@ static size_t take_out(struct fl_arena *a, size_t most, give_back *to)
     return given;
 }
 
-bool fl_arena_was_thinned(struct fl_arena *a)
-{
-    atomic_thread_fence(memory_order_acquire); /* the caller has seen what was claimed */
-    bool was = atomic_load(&a->thinned);
-
-    fl_region_enter();
-    if (was && fl_lock_acquire_unless_forking(&fl_plan.lock)) {
-        fl_lock_release(&fl_plan.lock);
-    }
-    fl_region_leave();
-    return was;
-}
-
 size_t fl_arena_trim(struct fl_arena *a)
 {
     fl_plan_lock();
@@ -136,7 +122,9 @@ size_t fl_plan_lend(unsigned zone, size_t bytes)
         for (struct fl_arena *a = fl_plan.arenas; a != NULL && lent < bytes; a = a->next) {
             bool has_some = fl_arena_is_open(a) && a->inner.outer->zone == zone;
             size_t most = (bytes - lent + fl_page.huge - 1) / fl_page.huge;
-            lent += has_some ? take_out(a, most, fl_inner_yield) : 0;
+            size_t out = has_some ? take_out(a, most, fl_inner_yield) : 0;
+            atomic_fetch_add_explicit(&a->lent, out / fl_page.huge, memory_order_relaxed);
+            lent += out;
         }
         fl_lock_release(&fl_plan.lock);
     }
@@ -223,8 +211,6 @@ bool fl_arena_raise(struct fl_arena *a, size_t height)
     }
     if (height > a->limit) {
         fl_plan_lock();
-        atomic_fetch_add_explicit(&a->owed, (height - a->limit) / fl_page.huge,
-                                  memory_order_relaxed);
         atomic_store_explicit(&a->limit, height, memory_order_relaxed);
         count_missing(a);
         fl_plan_unlock();
@@ -268,7 +254,7 @@ bool fl_arena_open(struct fl_arena *a, size_t height)
     if (open) {
         atomic_store_explicit(&a->limit, limit, memory_order_relaxed);
         count_missing(a);
-        atomic_store_explicit(&a->owed, limit / fl_page.huge, memory_order_relaxed);
+        atomic_store_explicit(&a->lent, 0, memory_order_relaxed);
         a->budget = SIZE_MAX;
         a->hand = 0;
         a->use.opening = ++openings;
@@ -335,9 +321,9 @@ static FL_INLINE bool fill_run(struct fl_arena *a, size_t at, size_t n)
 
     a->moved += done;
     if (filled) {
-        size_t owed = fl_min(rest, atomic_load_explicit(&a->owed, memory_order_relaxed));
-        atomic_fetch_sub_explicit(&a->owed, owed, memory_order_relaxed);
-        a->moved += rest - owed;
+        size_t back = fl_min(rest, atomic_load_explicit(&a->lent, memory_order_relaxed));
+        atomic_fetch_sub_explicit(&a->lent, back, memory_order_relaxed);
+        a->moved += back;
         done = n;
     }
     fl_bitmap_give(&a->absent, granules_of(at), granules_of(done));

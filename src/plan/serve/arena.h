@@ -35,12 +35,11 @@ struct fl_arena {
     _Atomic size_t missing; /* huge pages below the limit that are not in memory. Its owner */
     _Atomic size_t height;  /* bytes of addresses; 0: none. Owner, or who claimed all of it */
     _Atomic size_t limit;   /* bytes that may be used. Its owner */
-    size_t moved; /* huge pages that came from elsewhere, ever: of it, or lent before. Its owner */
-    _Atomic size_t owed; /* that were never here, or went to the kernel: to come, they do not move.
-                          * Relaxed */
-    size_t budget;       /* huge pages to be in memory at most, while others can move. Its owner */
-    size_t hand;         /* the huge page that was looked at last for one to move. Its owner */
-    _Atomic bool cold;   /* its tables are to come into memory. Lock: plan, to write */
+    _Atomic size_t lent;    /* huge pages, that are to come back. Relaxed */
+    size_t moved;           /* that came back, or to where they are wanted, ever. Its owner */
+    size_t budget;     /* huge pages to be in memory at most, while others can move. Its owner */
+    size_t hand;       /* the huge page that was looked at last for one to move. Its owner */
+    _Atomic bool cold; /* its tables are to come into memory. Lock: plan, to write */
     _Atomic bool draining;
     _Atomic bool thinned;  /* idle pages are claimed for a moment, to leave. Lock: plan, to write */
     struct fl_arena *next; /* every arena ever made. Lock: plan */

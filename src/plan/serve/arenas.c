@@ -34,6 +34,19 @@ void fl_arena_retire(struct fl_arena *a)
     fl_plan_unlock();
 }
 
+bool fl_arena_was_thinned(struct fl_arena *a)
+{
+    atomic_thread_fence(memory_order_acquire); /* the caller has seen what was claimed */
+    bool was = atomic_load(&a->thinned);
+
+    fl_region_enter();
+    if (was && fl_lock_acquire_unless_forking(&fl_plan.lock)) {
+        fl_lock_release(&fl_plan.lock);
+    }
+    fl_region_leave();
+    return was;
+}
+
 void fl_arena_warm(struct fl_arena *a)
 {
     struct fl_range blocks = {0, 0}, part = {0, 0};
@@ -56,7 +69,6 @@ void fl_arena_warm(struct fl_arena *a)
 
 uint64_t fl_plan_age(struct fl_region *r)
 {
-    enum { IDLE_TICKS = 4 };
     uint64_t again = UINT64_MAX;
     struct fl_arena *next;
 
@@ -69,7 +81,7 @@ uint64_t fl_plan_age(struct fl_region *r)
             continue;
         }
         a->use.idle = atomic_exchange(&a->use.used, false) ? 0 : a->use.idle + 1;
-        if (a->use.idle >= IDLE_TICKS || !a->use.owned) {
+        if (a->use.idle >= FL_DECAY_TICKS || !a->use.owned) {
             (void)fl_arena_give_up(a);
         }
         again = atomic_load(&a->height) != 0 ? fl_plan.config.tick_ns : again;

@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-enum { FL_SIGNATURE = 3 }; /* requests that a step is recognised by */
+enum { FL_SIGNATURE = 3 }; /* requests that a step is recognised by: README.md, Constants */
 
 #define FL_ENTRY_NONE UINT32_MAX
 
@@ -13,14 +13,13 @@ struct fl_layout {
     uint32_t n;
     uint64_t hash;   /* of the record it was made from */
     uint64_t begins; /* of its first FL_SIGNATURE requests; 0: their sizes vary */
-    uint64_t height, horizon;
+    uint64_t height;
     uint64_t largest;     /* bytes that any one step held at once */
     struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
     bool wish;            /* some slot has grown */
     bool exact;           /* for steps like one that was repeated to the byte */
     uint32_t serial;      /* no other has it */
     uint64_t served_at;   /* the context's count of served steps, when it served one last */
-    unsigned settled;     /* steps that it served, up to 2: even and odd ones have their pages */
     struct fl_plan_zone zone[FL_PLAN_ZONES + 1];
     /* One for each slot, and one more, that nothing fits. The slots lie behind them. */
     struct fl_plan_entry entry[] __attribute__((aligned(FL_CACHE_LINE)));

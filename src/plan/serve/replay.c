@@ -86,11 +86,8 @@ static bool switch_layout(struct fl_step_context *c)
     }
     bool just_begun = c->serve.cursor.next - now->entry <= FL_SIGNATURE;
     struct fl_layout *l = fl_replay_recognise(c, just_begun ? now : NULL);
-    if (l == NULL) {
-        return false;
-    }
-    if (!fl_arena_raise(c->serve.arena,
-                        l->height)) { /* the next step begins with one that holds it */
+    /* Too low an arena: the next step begins with one that holds it. */
+    if (l == NULL || !fl_arena_raise(c->serve.arena, l->height)) {
         return false;
     }
     exempt(c);
@@ -122,10 +119,7 @@ static const struct fl_plan_entry *find_entry(struct fl_step_context *c, size_t 
 {
     const struct fl_plan_entry *s = c->serve.cursor.next;
 
-    if (switch_layout(c)) {
-        return NULL;
-    }
-    if (s == c->serve.end) {
+    if (switch_layout(c) || s == c->serve.end) {
         return NULL;
     }
     for (const struct fl_plan_entry *on = s; on < c->serve.end && on - s <= FL_AHEAD; on++) {

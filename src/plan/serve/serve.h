@@ -5,7 +5,7 @@
 #include "plan/serve/arena.h"
 #include "plan/serve/layout.h"
 
-enum { FL_LAYOUTS = 4 };
+enum { FL_LAYOUTS = 4 }; /* of a context: README.md, Constants */
 /* Steps in a row after which a plan was good, and a thread that is elsewhere has moved for good. */
 enum { FL_LONG_SERVICE = 64 };
 

@@ -1,7 +1,7 @@
 /* A step that is served: its arena, its beginning, and the judgement at its end. */
 #include "plan/context.h"
 
-enum { BAD_OF_EIGHT = 3, MISMATCHED_MOST = 8, SOME_PAGES = 4 };
+enum { BAD_OF_EIGHT = 3, MISMATCHED_MOST = 8, SOME_PAGES = 4 }; /* README.md, Constants */
 
 void fl_serve_let_go(struct fl_step_context *c)
 {
@@ -82,14 +82,12 @@ void fl_replay_resume(struct fl_step_context *c)
     c->serve.end = c->serve.layout->entry + c->serve.layout->n;
 }
 
-/* Did more than some pages come from elsewhere, though the layout's even and odd steps have had
- * what they want? */
+/* The first even and odd step bring what they want to where they want it. */
 static bool moves_much(const struct fl_serve *s)
 {
     size_t moved = s->arena != NULL ? s->arena->moved - s->step.moved : 0;
 
-    return s->layout->settled >= 2 &&
-           moved > SOME_PAGES + s->step.asked / FL_BAD_PART / fl_page.huge;
+    return s->served >= 2 && moved > SOME_PAGES + s->step.asked / FL_BAD_PART / fl_page.huge;
 }
 
 enum fl_end fl_replay_end(struct fl_step_context *c)
@@ -112,7 +110,6 @@ enum fl_end fl_replay_end(struct fl_step_context *c)
     s->bad = (uint8_t)(s->bad << 1 | bad);
     s->served++;
     fl_stats_bump(&c->stats.steps);
-    s->layout->settled += !mismatched && s->layout->settled < 2;
     s->layout->served_at = atomic_load_explicit(&c->stats.steps, memory_order_relaxed);
     if (s->mismatched_steps >= MISMATCHED_MOST) { /* from the first on: it is right for none */
         return s->served > s->mismatched_steps ? FL_END_MISMATCHED : FL_END_BAD;
@@ -139,9 +136,6 @@ void fl_replay_off(struct fl_step_context *c)
     fl_replay_count(c);
     if (c->serve.arena != NULL) {
         (void)fl_arena_trim(c->serve.arena);
-    }
-    if (c->serve.layout != NULL) {
-        c->serve.layout->settled = 0; /* its pages go elsewhere */
     }
     c->serve.layout = NULL;
     fl_replay_go_nowhere(c);
