@@ -356,4 +356,77 @@ GPU_TEST(a_captured_stream_cannot_be_said_to_last)
     retire_then_free(p, brief, x);
 }
 
+/* Records of streams that are known. */
+static size_t records(const struct fl_gpu_pool *p)
+{
+    size_t n = 0;
+
+    for (const struct fl_pool_stream *s = p->streams; s != NULL; s = s->next) {
+        n++;
+    }
+    return n;
+}
+
+/* A program may capture one graph after the other, each on a stream of its own. */
+GPU_TEST(what_captured_streams_had_is_forgotten)
+{
+    enum { GRAPHS = 200 };
+    void *brief[GRAPHS];
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+
+    for (unsigned i = 0; i < GRAPHS; i++) {
+        brief[i] = gpu_stream();
+        fake->capture(brief[i], true);
+        uint64_t x = pool_take(p, MIB(1), brief[i]);
+        pool_give(p, x, FL_GPU_HOST);
+    }
+    assert_true(records(p) <= 2);
+    uint64_t graphs = pool_take(p, MIB(1), brief[0]); /* but not what a graph may use */
+    pool_give(p, graphs, brief[0]);
+    for (unsigned i = 1; i < GRAPHS; i++) {
+        uint64_t x = pool_take(p, MIB(1), brief[i]);
+        assert_int_not_equal(x, graphs);
+        pool_give(p, x, FL_GPU_HOST);
+    }
+    pool_end(p);
+}
+
+/* A request asks once whether its stream is captured, and is served amid a capture if it lasts. */
+GPU_TEST(a_request_asks_once_about_a_capture)
+{
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+
+    begin();
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t before = fake->calls("cuStreamIsCapturing"), x = pool_take(p, MIB(1) << i, a);
+        assert_int_equal(fake->calls("cuStreamIsCapturing"), before + 1);
+        pool_give(p, x, FL_GPU_HOST);
+        fake->capture(a, true);
+    }
+    fake->capture(a, false);
+    pool_end(p);
+}
+
+/* Another device's stream that was first seen while it was captured is asked in its own context. */
+GPU_TEST(what_another_devices_captured_stream_used_comes_back)
+{
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED);
+    struct fl_gpu *second = NULL;
+
+    assert_int_equal(fl_gpu_open_primary(1, &second), 0);
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(second->context), 0);
+    void *s = gpu_stream();
+    uint64_t x = pool_take(p, MIB(2), FL_GPU_HOST);
+    fake->capture(s, true);
+    assert_int_equal(fl_gpu_pool_record_stream(p, x, s), 0);
+    fake->capture(s, false);
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
+    pool_give(p, x, FL_GPU_HOST);
+    assert_int_equal(fl_gpu_pool_collect(p), 0);
+    assert_int_equal(pool_take(p, MIB(2), FL_GPU_HOST), x);
+    pool_give(p, x, FL_GPU_HOST);
+    pool_end(p);
+    assert_int_equal(fl_gpu_close(second), 0);
+}
+
 GPU_MAIN("test_gpu_pool_capture")

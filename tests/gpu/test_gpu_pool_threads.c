@@ -185,6 +185,7 @@ static struct {
     int rc;
     uint64_t at;
 } other;
+static uint64_t held;
 
 static void *takes(void *on)
 {
@@ -217,10 +218,16 @@ static void runs_out_too(void *on)
     }
 }
 
-/* It is woken, not late. */
+static unsigned waits;
+
+/* It is woken, not late; and not by calls that give nothing back, which end no wait. */
 static int wait_for_ever(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
     (void)timeout_ns;
+    if (waits++ < 5) {
+        assert_int_equal(fl_gpu_pool_record_stream(pool, 1, gpu_stream()), -ENOENT);
+        return 0;
+    }
     return fl_sys_linux.wait(word, expected, 0);
 }
 
@@ -243,6 +250,7 @@ GPU_TEST(what_another_has_in_hand_is_waited_for)
         pool = pool_with(&o);
         pool_give(pool, pool_take(pool, MIB(4), s), s);
         other.begun = false;
+        waits = 0;
         fl_sys.wait = wait_for_ever;
         fake->amid(row[i].call, runs_out_too, t);
         uint64_t x = pool_take(pool, MIB(2), s);
@@ -257,6 +265,40 @@ GPU_TEST(what_another_has_in_hand_is_waited_for)
         gpu_stream_end(s);
         gpu_stream_end(t);
     }
+}
+
+/* Amid the first thread's call the other one runs out, and gets what is freed without a call. */
+static void runs_out_and_is_served(void *on)
+{
+    if (other.begun) {
+        return;
+    }
+    runs_out_too(on);
+    pool_give(pool, held, FL_GPU_HOST);
+    while (!other.ended) {
+        (void)sched_yield();
+    }
+}
+
+GPU_FAKE_TEST(what_is_freed_without_a_call_ends_the_wait)
+{
+    void *s = gpu_stream();
+
+    pool = POOL(FL_GPU_NAIVE, o.limit = MIB(6));
+    held = pool_take(pool, MIB(2), s);
+    pool_give(pool, pool_take(pool, MIB(4), s), s);
+    other.begun = false;
+    fl_sys.wait = wait_for_ever;
+    fake->amid("cuMemFree", runs_out_and_is_served, gpu_stream());
+    uint64_t x = pool_take(pool, MIB(2), s);
+    fake->amid(NULL, NULL, NULL);
+    assert_int_equal(pthread_join(other.thread, NULL), 0);
+    fl_sys.wait = fl_sys_linux.wait;
+    assert_int_equal(other.rc, 0);
+    assert_int_equal(other.at, held);
+    pool_give(pool, x, s);
+    pool_give(pool, other.at, FL_GPU_HOST);
+    pool_end(pool);
 }
 
 /* The second time: when there is nothing left to try. */
