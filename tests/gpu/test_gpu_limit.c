@@ -120,41 +120,6 @@ GPU_TEST(what_the_driver_takes_counts)
     pool_end(p);
 }
 
-/* What the driver gives beyond the request is the pool's: it serves the next. */
-GPU_TEST(whole_pages_are_served_from)
-{
-    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
-    uint64_t x = pool_take(p, MIB(1) + KIB(512), NULL), y = pool_take(p, KIB(512), NULL);
-
-    assert_int_equal(pool_stats(p).driver_allocs, 1);
-    assert_int_equal(pool_held(p), MIB(2));
-    assert_true(fake == NULL || fake->used(0) == MIB(2));
-    uint64_t z = pool_take(p, KIB(512), NULL); /* too small for a page of its own */
-    assert_int_equal(pool_held(p), MIB(2) + KIB(512));
-    pool_give(p, x, NULL);
-    pool_give(p, y, NULL);
-    pool_give(p, z, NULL);
-    pool_end(p);
-}
-
-/* A chunk that the limit cuts is cut to whole pages: cut in the middle of one it would be refused,
- * and all that is idle would go back for it. */
-GPU_TEST(what_the_limit_leaves_is_taken_in_whole_pages)
-{
-    static const struct {
-        size_t limit, held;
-    } row[] = {{MIB(5), MIB(4)}, {MIB(3), MIB(2)}, {MIB(1) + KIB(512), MIB(1) - 256}};
-
-    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.limit = row[i].limit, o.chunk = MIB(8));
-        uint64_t x = pool_take(p, KIB(256), NULL);
-        assert_int_equal(pool_stats(p).retries, 0);
-        assert_int_equal(pool_held(p), row[i].held);
-        pool_give(p, x, NULL);
-        pool_end(p);
-    }
-}
-
 /* The driver's refusals are not held against it. */
 GPU_FAKE_TEST(what_is_refused_is_not_held)
 {

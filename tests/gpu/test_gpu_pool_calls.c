@@ -19,6 +19,9 @@ static const char *const name_of[KINDS] = {
     [BLOCKING] = "blocking",
 };
 
+static const enum fl_gpu_strategy pooled[] = {FL_GPU_NAIVE, FL_GPU_ROUND, FL_GPU_NAIVE_BEST_FIT,
+                                              FL_GPU_AUTO_GROWTH};
+
 static bool is_default(enum kind kind)
 {
     return kind == LEGACY || kind == LEGACY_HANDLE || kind == PER_THREAD;
@@ -123,13 +126,10 @@ static void count_pinned(enum fl_gpu_strategy strategy, enum kind kind)
 
 GPU_TEST(a_pinned_hit_makes_no_driver_call)
 {
-    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_ROUND, FL_GPU_NAIVE_BEST_FIT,
-                                               FL_GPU_AUTO_GROWTH};
-
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    for (size_t i = 0; i < sizeof pooled / sizeof *pooled; i++) {
         for (enum kind kind = HOST; kind < KINDS; kind++) {
             fake->schedule(FAKE_CUDA_LATE, 0);
-            count_pinned(all[i], kind);
+            count_pinned(pooled[i], kind);
         }
     }
 }
@@ -210,26 +210,32 @@ GPU_TEST(the_host_is_not_a_stream)
 
 /* Device memory on a plain stream: context, capture and number at the request; these and an event
  * at the free. */
+static void count_device(enum fl_gpu_strategy strategy, enum kind kind)
+{
+    void *s = stream_of(kind);
+    struct fl_gpu_pool *p = pool_for(strategy, FL_GPU_DEVICE, kind, s);
+    uint64_t x[BLOCKS];
+
+    warm(p, s, x);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        uint64_t before = calls_of_pairs(), y = pool_take(p, KIB(64), s), taken = calls_of_pairs();
+        pool_give(p, y, s);
+        uint64_t calls = calls_of_pairs() - taken;
+        if (taken - before > (kind >= PER_THREAD ? 3 : 0) || calls > most_of_free[kind]) {
+            fail_msg("%s: %u and %u calls", name_of[kind], (unsigned)(taken - before),
+                     (unsigned)calls);
+        }
+    }
+    pool_end(p);
+    stream_end(kind, s);
+}
+
 GPU_TEST(a_device_pair_makes_seven_calls)
 {
-    for (enum kind kind = LEGACY; kind < KINDS; kind++) {
-        void *s = stream_of(kind);
-        struct fl_gpu_pool *p = pool_for(FL_GPU_AUTO_GROWTH, FL_GPU_DEVICE, kind, s);
-        uint64_t x[BLOCKS];
-        warm(p, s, x);
-        for (unsigned i = 0; i < BLOCKS; i++) {
-            uint64_t before = calls_of_pairs();
-            uint64_t y = pool_take(p, KIB(64), s);
-            uint64_t taken = calls_of_pairs();
-            pool_give(p, y, s);
-            uint64_t calls = calls_of_pairs() - taken;
-            if (taken - before > (kind >= PER_THREAD ? 3 : 0) || calls > most_of_free[kind]) {
-                fail_msg("%s: %u and %u calls", name_of[kind], (unsigned)(taken - before),
-                         (unsigned)calls);
-            }
+    for (size_t i = 0; i < sizeof pooled / sizeof *pooled; i++) {
+        for (enum kind kind = LEGACY; kind < KINDS; kind++) {
+            count_device(pooled[i], kind);
         }
-        pool_end(p);
-        stream_end(kind, s);
     }
 }
 

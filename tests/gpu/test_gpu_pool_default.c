@@ -17,7 +17,6 @@ struct other {
     struct fl_gpu_pool *pool;
     uint64_t x;
     fl_CUdeviceptr to; /* it copies `x`, which is pinned, to there; 0: it fills `x` */
-    bool takes;        /* it takes `x`; else it says that it uses it */
     bool is_captured;
     bool ends_early; /* before x is freed */
     pthread_t thread;
@@ -43,11 +42,7 @@ static void *use_on_own_stream(void *arg)
     if (o->is_captured) {
         fake->capture(OWN, true);
     }
-    if (o->takes) {
-        o->x = pool_take(o->pool, MIB(1), OWN);
-    } else {
-        assert_int_equal(fl_gpu_pool_record_stream(o->pool, o->x, OWN), 0);
-    }
+    assert_int_equal(fl_gpu_pool_record_stream(o->pool, o->x, OWN), 0);
     if (!o->is_captured) {
         submit(o);
     }

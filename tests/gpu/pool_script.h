@@ -1,0 +1,43 @@
+/* Scripts of what is asked of a pool. Words:
+ *
+ *   x=a2M  x!a2M  x/a2M  x$a2M   x is so much, taken on stream a; or refused: -ENOMEM,
+ *                                -EINPROGRESS, -EINVAL
+ *   -xa  %xa  @xa                x is freed on a; as PyTorch does, who may have ended a; used by a
+ *   .xa  ?xa                     a writes to all of x; it holds that, once a has been waited for
+ *   ix9  Ix9                     x is used in place for so much; it cannot be
+ *   x~y-2M  x#y  x|yz  &x        x lies there; elsewhere; where one of these does; at a multiple
+ *                                of 256
+ *   ^a  _a  _  +a  :a  >a  <a    a is busy; is waited for; all are; it is said to last; which is
+ *                                refused; it is retired; it ends, and a is another from now on
+ *   [a  ]a                       a is captured, and no longer
+ *   T  K  P                      trim, collect, reset the peaks
+ *   !cuCall:2                    the next such call says 2, and it must come to that
+ *   hits=3  held<2M  held>2M     a figure is; is at most; is at least
+ *
+ * Streams: a to e and B, which is a blocking one; L and l the legacy stream by either name; H the
+ * host. In the end what is left is freed, and the pool must let itself be destroyed. */
+#ifndef FL_TESTS_GPU_POOL_SCRIPT_H
+#define FL_TESTS_GPU_POOL_SCRIPT_H
+
+#include "gpu/pool_fixture.h"
+
+enum when { ONCE, LATE, EACH /* schedule */ };
+
+struct row {
+    const char *rule;
+    const char *strategies; /* each of these: Naive, Round, Unpooled, Best fit, Auto growth */
+    const char *options;    /* "chunk=8M device=16M" */
+    enum when when;
+    const char *script;
+};
+
+void scripts_run(const struct row *row, size_t n);
+/* A test of such rows. */
+#define ROWS(name, ...)                                                                            \
+    GPU_TEST(name)                                                                                 \
+    {                                                                                              \
+        static const struct row row[] = {__VA_ARGS__};                                             \
+        scripts_run(row, sizeof row / sizeof row[0]);                                              \
+    }
+
+#endif
