@@ -38,21 +38,6 @@ GPU_TEST_AMONG(what_a_stream_frees_it_has_again)
     has_again(gpu_stream());
 }
 
-GPU_TEST_AMONG(other_streams_do_not_have_it_before_it_is_done)
-{
-    void *s = gpu_stream(), *t = gpu_stream();
-    void *p = fl_gpu_torch_alloc(4 << 20, 0, s);
-    gpu_hold(s);
-    gpu_fill(s, (uintptr_t)p, 4 << 20, 1);
-    fl_gpu_torch_free(p, 4 << 20, 0, s);
-    void *q = fl_gpu_torch_alloc(4 << 20, 0, t);
-    assert_ptr_not_equal(p, q);
-    gpu_fill(t, (uintptr_t)q, 4 << 20, 2);
-    fl_gpu_torch_free(q, 4 << 20, 0, t);
-    gpu_wait(s);
-    gpu_wait(t);
-}
-
 /* tensor.record_stream: the block's own stream does not have it either, until the other is done. */
 GPU_TEST_AMONG(a_recorded_stream_is_waited_for)
 {
@@ -104,31 +89,6 @@ GPU_TEST_AMONG(what_cannot_be_is_survived)
     assert_non_null(p);
     fl_gpu_torch_free(p, 0, 0, NULL);
     fl_gpu_torch_free(p, 0, 0, NULL); /* twice */
-}
-
-static void *alloc_and_free(void *result)
-{
-    for (int i = 0; i < 200; i++) {
-        void *p = fl_gpu_torch_alloc(1 << 16, 0, NULL);
-        if (p == NULL) {
-            return NULL;
-        }
-        fl_gpu_torch_free(p, 1 << 16, 0, NULL);
-    }
-    return result;
-}
-
-GPU_TEST_AMONG(threads_share_the_pool)
-{
-    pthread_t thread[4];
-    void *result;
-    for (size_t i = 0; i < 4; i++) {
-        assert_int_equal(pthread_create(&thread[i], NULL, alloc_and_free, &fake), 0);
-    }
-    for (size_t i = 0; i < 4; i++) {
-        pthread_join(thread[i], &result);
-        assert_ptr_equal(result, &fake);
-    }
 }
 
 /* A fork's child changes and waits for nothing of its parent's: another thread of that may have had
