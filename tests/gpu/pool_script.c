@@ -15,6 +15,7 @@ static struct block {
     unsigned char value;
 } block[128];
 static bool refuses;
+void (*script_more)(char what, unsigned long long pool, void *stream);
 
 static void *stream_of(char name)
 {
@@ -75,14 +76,14 @@ static const struct {
 /* Those of the pool, and: held, used (of the device), pending. */
 static uint64_t figure(const char *word, size_t len)
 {
-    struct fl_gpu_pool_stats s = pool_stats(p);
     uint64_t value = 0;
 
-    if (strncmp(word, "held", len) == 0) {
-        return s.occupied_bytes + s.free_bytes;
-    }
     if (strncmp(word, "used", len) == 0) {
         return fake != NULL ? fake->used(0) : number(word + len + 1);
+    }
+    struct fl_gpu_pool_stats s = pool_stats(p);
+    if (strncmp(word, "held", len) == 0) {
+        return s.occupied_bytes + s.free_bytes;
     }
     if (strncmp(word, "pending", len) == 0) {
         return p->pending.first != NULL;
@@ -114,7 +115,14 @@ static bool is_figure(const char *word)
 static bool takes(const char *word)
 {
     struct block b = {.by = word[2], .len = number(word + 3)};
-    int rc = fl_gpu_pool_alloc(p, b.len, stream_of(b.by), &b.at);
+    int rc = 0;
+
+    if (p != NULL) {
+        rc = fl_gpu_pool_alloc(p, b.len, stream_of(b.by), &b.at);
+    } else {
+        b.at = (uintptr_t)fl_gpu_torch_alloc((ssize_t)b.len, 0, stream_of(b.by));
+        rc = b.at != 0 ? 0 : -EIO;
+    }
     int wanted = word[1] == '='   ? 0
                  : word[1] == '!' ? -ENOMEM
                  : word[1] == '/' ? -EINPROGRESS
@@ -144,6 +152,15 @@ static bool of_block(const char *word, struct block *x, void *s)
 {
     static unsigned char last;
 
+    if (p == NULL && word[0] == '-') {
+        x->by = 0;
+        fl_gpu_torch_free((void *)(uintptr_t)x->at, 0, 0, s); /* NOLINT */
+        return true;
+    }
+    if (p == NULL && word[0] == '@') {
+        fl_gpu_torch_record_stream((void *)(uintptr_t)x->at, s); /* NOLINT */
+        return true;
+    }
     switch (word[0]) {
     case '-':
     case '%':
@@ -221,8 +238,14 @@ static bool step(const char *word)
         return fl_gpu_pool_inplace(p, x->at, number(word + 2)) == 0;
     case 'I':
         return fl_gpu_pool_inplace(p, x->at, number(word + 2)) == -EBUSY;
+    case '(':
+    case ')':
+    case '{':
+        script_more(word[0], number(word + 1), word[2] != '\0' ? stream_of(word[2]) : NULL);
+        return true;
     case 'T':
-        return fl_gpu_pool_trim(p, 0, NULL) == 0;
+        fl_gpu_torch_empty_cache();
+        return p == NULL || fl_gpu_pool_trim(p, 0, NULL) == 0;
     case 'K':
         return fl_gpu_pool_collect(p) == 0;
     case 'P':
@@ -268,14 +291,16 @@ static void end_row(void)
 {
     gpu_wait_all();
     for (size_t i = 0; i < 128; i++) {
-        if (block[i].by != 0) {
-            pool_give(p, block[i].at,
-                      stream[(unsigned char)block[i].by] != NULL
-                          ? stream[(unsigned char)block[i].by]
-                          : FL_GPU_HOST);
+        void *s = stream[(unsigned char)block[i].by];
+        if (block[i].by != 0 && p != NULL) {
+            pool_give(p, block[i].at, s != NULL ? s : FL_GPU_HOST);
+        } else if (block[i].by != 0) {
+            fl_gpu_torch_free((void *)(uintptr_t)block[i].at, 0, 0, s); /* NOLINT */
         }
     }
-    pool_end(p);
+    if (p != NULL) {
+        pool_end(p);
+    }
     for (size_t i = 0; i < 128; i++) {
         if (stream[i] != NULL) {
             gpu_stream_end(stream[i]);
@@ -288,23 +313,23 @@ static char strategy_now;
 
 static void run(void)
 {
-    struct fl_gpu_pool_options o = options_of(now, strategy_now);
+    struct fl_gpu_pool_options o = options_of(now, strategy_now == 'T' ? 'A' : strategy_now);
     char word[64];
     int len;
 
     memset(stream, 0, sizeof stream);
     memset(block, 0, sizeof block);
     refuses = false;
-    if (fake != NULL) {
+    if (fake != NULL && strategy_now != 'T') {
         fake->set(FAKE_CUDA_CAPACITY, option_at(now->options, "device=", GIB(1)));
     }
-    p = pool_with(&o);
+    p = strategy_now != 'T' ? pool_with(&o) : NULL;
     for (const char *s = now->script; sscanf(s, "%63s%n", word, &len) == 1; s += len) {
         if (!step(word) || (fake != NULL && fake->report()[0] != '\0')) {
             fail_msg("%s: %s, strategy %c: %s", now->rule, word, strategy_now,
                      fake != NULL && fake->report()[0] != '\0' ? fake->report() : fl_gpu_error());
         }
-        assert_true(pool_check(p));
+        assert_true(p == NULL || pool_check(p));
     }
     assert_true(!refuses || fake->refused());
     end_row();
@@ -322,7 +347,7 @@ void scripts_run(const struct row *row, size_t n)
                 gpu_schedules(run);
                 continue;
             }
-            if (fake != NULL) {
+            if (fake != NULL && *s != 'T') {
                 fake->reset(true);
                 fake->schedule(row->when == LATE ? FAKE_CUDA_LATE : FAKE_CUDA_EAGER, 0);
             }

@@ -14,6 +14,9 @@
  *   !cuCall:2                    the next such call says 2, and it must come to that
  *   hits=3  held<2M  held>2M     a figure is; is at most; is at least
  *
+ *   (7a  )7  {7                  allocations of a (none: of all) go to PyTorch's private pool 7; no
+ *                                longer; it is released. For script_more
+ *
  * Streams: a to e and B, which is a blocking one; L and l the legacy stream by either name; H the
  * host. In the end what is left is freed, and the pool must let itself be destroyed. */
 #ifndef FL_TESTS_GPU_POOL_SCRIPT_H
@@ -25,16 +28,20 @@ enum when { ONCE, LATE, EACH /* schedule */ };
 
 struct row {
     const char *rule;
-    const char *strategies; /* each of these: Naive, Round, Unpooled, Best fit, Auto growth */
-    const char *options;    /* "chunk=8M device=16M" */
+    /* Each of these: Naive, Round, Unpooled, Best fit, Auto growth, - the default; T: PyTorch's pools,
+     * which stay, and of which only `used` is known. */
+    const char *strategies;
+    const char *options; /* "chunk=8M device=16M" */
     enum when when;
     const char *script;
 };
 
+/* Words that begin with a bracket. */
+extern void (*script_more)(char what, unsigned long long pool, void *stream);
 void scripts_run(const struct row *row, size_t n);
 /* A test of such rows. */
-#define ROWS(name, ...)                                                                            \
-    GPU_TEST(name)                                                                                 \
+#define ROWS(test, ...)                                                                            \
+    test                                                                                           \
     {                                                                                              \
         static const struct row row[] = {__VA_ARGS__};                                             \
         scripts_run(row, sizeof row / sizeof row[0]);                                              \

@@ -169,29 +169,6 @@ GPU_TEST(older_programs_have_the_defaults)
     pool_end(p);
 }
 
-GPU_TEST(the_defaults_are_paddles)
-{
-    struct fl_gpu_pool_options o;
-
-    fl_gpu_pool_defaults(&o, FL_GPU_PINNED);
-    o.initial = o.regrow = MIB(4);
-    struct fl_gpu_pool *p = pool_with(&o);
-    assert_ptr_equal(p->strategy, fl_strategy_get(FL_GPU_NAIVE_BEST_FIT));
-    uint64_t x[50];
-    for (unsigned i = 0; i < 50; i++) {
-        x[i] = pool_take(p, KIB(4), NULL);
-    }
-    assert_int_equal(pool_stats(p).driver_allocs, 1);
-    for (unsigned i = 0; i < 50; i++) {
-        pool_give(p, x[i], NULL);
-    }
-    pool_end(p);
-    fl_gpu_pool_defaults(&o, FL_GPU_DEVICE);
-    p = pool_with(&o);
-    assert_ptr_equal(p->strategy, fl_strategy_get(FL_GPU_AUTO_GROWTH));
-    pool_end(p);
-}
-
 static struct fl_gpu_device_stats of_device(int device)
 {
     struct fl_gpu_device_stats s = {.size = sizeof s};

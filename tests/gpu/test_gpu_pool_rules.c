@@ -3,7 +3,7 @@
  * numbers that were worked out by hand. */
 #include "gpu/pool_script.h"
 
-ROWS(streams,
+ROWS(GPU_TEST(streams),
      {"S1: the legacy stream has two names", "A", NULL, ONCE,
       "x=L64K -xl y=L64K y~x driver_allocs=1 cross_stream_hits=0"},
      {"S3: a stream is in order after itself", "A", NULL, EACH,
@@ -33,7 +33,7 @@ ROWS(streams,
      {"so they are with garbage", "A", "slow=1 garbage=1", LATE,
       "x=a1M ^a .xa -xa y=a1M y#x _a z=a1M z~x"}, )
 
-ROWS(chunks,
+ROWS(GPU_TEST(chunks),
      {"S7: neighbours of two streams stay apart until both are safe", "A", "chunk=2M", ONCE,
       "x=a1M y=a1M held=2M .xa .yb -xa -yb _a _b z=a2M held=2M"},
      {"all that touches becomes one; b waits for a", "B", "initial=8M regrow=8M limit=8M", EACH,
@@ -57,7 +57,7 @@ ROWS(chunks,
       "x=L4M y=L2M -xL occupied_peak_bytes=6M P occupied_peak_bytes=2M -yL T held_peak_bytes>6M P "
       "occupied_peak_bytes=0 held_peak_bytes=0"}, )
 
-ROWS(captures,
+ROWS(GPU_TEST(captures),
      {"S9: a captured stream has what is safe for all", "A", NULL, ONCE,
       "x=a1M -xa [a y=a1M y#x z/a2G capture_refusals=1 z=a1M -za @yb -ya ]a z=a1M z~x"},
      {"S9: or was never used", "A", "chunk=32M limit=32M", ONCE, "x=a1M [a y=a1M held=32M ]a"},
@@ -83,7 +83,7 @@ ROWS(captures,
      {"S1: a captured stream is not its handle's last", "A", NULL, ONCE,
       "x=d1M .xd -xd <d [e y=e1M y#x -ye ]e"}, )
 
-ROWS(out_of_memory,
+ROWS(GPU_TEST(out_of_memory),
      {"another stream is waited for, on the device, before anything goes back", "A", "device=16M",
       LATE, "x=a12M .xa -xa y=b10M y~x+2M .yb waits=1 implicit_syncs=0 driver_frees=0"},
      {"garbage comes before that", "A", "device=16M hoard=1", LATE,
@@ -97,7 +97,7 @@ ROWS(out_of_memory,
      {"limit_mb: what is held; idle chunks go back first", "A", "limit=10M", ONCE,
       "x=L6M y=L4M z!L1 -xL -yL y=L10M held=10M held_peak_bytes=10M -yL z!L10M+1"}, )
 
-ROWS(mxnet_and_paddlepaddle,
+ROWS(GPU_TEST(mxnet_and_paddlepaddle),
      {"..._LARGE_ALLOC_ROUND_SIZE=1 is off: 1221 pages", "N", "round=1", ONCE,
       "x=L5000001 held=5001216"},
      {"naive: a page is any number", "N", "round=1 page=1000", ONCE, "x=L2500 held=3000"},
@@ -127,6 +127,8 @@ ROWS(mxnet_and_paddlepaddle,
       "gc_bytes=10M s=L6M s~x t=L4M t~z u=L2M u#w u#y K gc_bytes=14M v=L2M v|wy"},
      {"garbage may wait to be asked for", "R", "hoard=1", ONCE,
       "x=L512M -xL gc_batches=0 K y=L512M y~x"},
+     {"the default: auto growth", "-", "chunk=4M", ONCE, "x=L1000 y=L1000 y~x-1024"},
+     {"pinned: best fit", "-", "initial=4M regrow=4M pinned=1", ONCE, "x=L4K y=L4K y~x+64K"},
      {"what made the pool grow is wholly the API's; in-place use", "A", "chunk=4M", ONCE,
       "x=L1000 y=L1000 served_api_bytes=1024 served_pool_bytes=1024 occupied_bytes=2048 "
       "free_bytes=4M-2048 requested_bytes=2000 ix1024 Ix1025 requested_bytes=2024 inplace=1"}, )

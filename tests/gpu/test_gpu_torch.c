@@ -1,6 +1,6 @@
 /* What PyTorch calls: a pool for each device, made at the first request; stream order; other
  * streams that are recorded. */
-#include "gpu/gpu_fixture.h"
+#include "gpu/pool_script.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,53 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void *same_of(void *stream)
-{
-    void *a = fl_gpu_torch_alloc(1 << 20, 0, stream);
-
-    assert_non_null(a);
-    fl_gpu_torch_free(a, 1 << 20, 0, stream);
-    return a;
-}
-
-/* At once, and of the legacy stream, which lasts, without a call of the driver. */
-static void has_again(void *s)
-{
-    void *first = same_of(s);
-    gpu_hold(s);
-    gpu_fill(s, (uintptr_t)first, 1 << 20, 7);
-    uint64_t calls = gpu_driver_calls();
-    for (int i = 0; i < 100; i++) {
-        assert_ptr_equal(same_of(s), first);
-    }
-    assert_true(s != NULL || gpu_driver_calls() == calls);
-    gpu_wait(s);
-}
-
-GPU_TEST_AMONG(what_a_stream_frees_it_has_again)
-{
-    has_again(NULL);
-    has_again(gpu_stream());
-}
-
-/* tensor.record_stream: the block's own stream does not have it either, until the other is done. */
-GPU_TEST_AMONG(a_recorded_stream_is_waited_for)
-{
-    void *s = gpu_stream(), *t = gpu_stream();
-    void *p = fl_gpu_torch_alloc(4 << 20, 0, s);
-    gpu_fill(s, (uintptr_t)p, 4 << 20, 1);
-    gpu_wait(s);
-    gpu_hold(t);
-    gpu_fill(t, (uintptr_t)p, 4 << 20, 2);
-    fl_gpu_torch_record_stream(p, t);
-    fl_gpu_torch_free(p, 4 << 20, 0, s);
-    void *q = fl_gpu_torch_alloc(4 << 20, 0, s);
-    assert_ptr_not_equal(p, q);
-    gpu_fill(s, (uintptr_t)q, 4 << 20, 3);
-    gpu_wait(s);
-    gpu_wait(t);
-    fl_gpu_torch_free(q, 4 << 20, 0, s);
-}
+ROWS(GPU_TEST_AMONG(in_order_of_streams),
+     {"S3: what a stream frees it has again", "T", NULL, ONCE, "x=L1M ^L .xL -xL y=L1M y~x"},
+     {"S3: what a stream frees it has again", "T", NULL, ONCE, "x=a1M ^a .xa -xa y=a1M y~x"},
+     {"S5: its own stream waits for one that was recorded", "T", NULL, ONCE,
+      "x=a4M .xa _a ^b .xb @xb -xa y=a4M y#x .ya"}, )
 
 GPU_TEST_AMONG(each_device_has_a_pool_of_its_own)
 {
