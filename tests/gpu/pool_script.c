@@ -3,6 +3,8 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +16,7 @@ static struct block {
     char by; /* stream; 0: it is free */
     unsigned char value;
 } block[128];
-static bool refuses;
+static bool refuses, hasty;
 void (*script_more)(char what, unsigned long long pool, void *stream);
 
 static void *stream_of(char name)
@@ -24,8 +26,8 @@ static void *stream_of(char name)
     if (name == 'L' || name == 'l') {
         return (void *)(uintptr_t)(name == 'l'); /* NOLINT(performance-no-int-to-ptr) */
     }
-    if (name == 'H') {
-        return FL_GPU_HOST;
+    if (name == 'H' || name == 'O') {
+        return name == 'H' ? FL_GPU_HOST : (void *)2; /* NOLINT(performance-no-int-to-ptr) */
     }
     if (*s == NULL && name == 'B') {
         assert_int_equal(fl_cuda.cuStreamCreate((fl_CUstream *)s, 0), 0);
@@ -131,6 +133,9 @@ static bool takes(const char *word)
     if (rc == 0) {
         block[(unsigned char)word[0]] = b;
     }
+    if (rc == 0 && fake != NULL && p != NULL && p->is_pinned) {
+        fake->host_access((void *)(uintptr_t)b.at, b.len, true); /* NOLINT */
+    }
     return rc == wanted;
 }
 
@@ -146,6 +151,25 @@ static bool lies(const char *word)
     default:
         return x->at == y->at + (word[3] != '\0' ? number(word + 3 + (word[3] == '+')) : 0);
     }
+}
+
+/* Where copies from pinned blocks go, each behind the one before: of each device. */
+enum { SINK = 32 << 20 };
+static struct fl_gpu *second;
+static fl_CUdeviceptr sink[2];
+static size_t sunk;
+static unsigned device_now;
+
+static bool copies(const struct block *x, void *s)
+{
+    fl_CUdeviceptr *to = &sink[device_now];
+
+    if (*to == 0) {
+        assert_int_equal(fl_cuda.cuMemAlloc(to, SINK), 0);
+    }
+    sunk += x->len;
+    return fl_cuda.cuMemcpyHtoDAsync(*to + sunk - x->len, (void *)(uintptr_t)x->at, x->len, s) ==
+           0; /* NOLINT */
 }
 
 static bool of_block(const char *word, struct block *x, void *s)
@@ -169,6 +193,9 @@ static bool of_block(const char *word, struct block *x, void *s)
     case '@':
         return fl_gpu_pool_record_stream(p, x->at, s) == 0;
     case '.':
+        if (p != NULL && p->is_pinned) {
+            return copies(x, s);
+        }
         x->value = ++last;
         gpu_fill(s, x->at, x->len, x->value);
         return true;
@@ -248,12 +275,68 @@ static bool step(const char *word)
         return p == NULL || fl_gpu_pool_trim(p, 0, NULL) == 0;
     case 'K':
         return fl_gpu_pool_collect(p) == 0;
+    case 'X':
+        return hasty = true;
     case 'P':
         return fl_gpu_pool_reset_peaks(p) == 0;
     default:
         return strchr("-%@.?", word[0]) != NULL ? of_block(word, x, stream_of(word[2]))
                                                 : of_stream(word[0], word[1]);
     }
+}
+
+/* ---- another thread, another device ---- */
+
+static struct {
+    pthread_t thread;
+    bool begun, right;
+    const char *word; /* NULL: it ends */
+    sem_t go, done;
+} other;
+
+static void *steps_elsewhere(void *unused)
+{
+    (void)gpu_calls.cuCtxSetCurrent(gpu->context);
+    for (; sem_wait(&other.go) == 0 && other.word != NULL; (void)sem_post(&other.done)) {
+        other.right = step(other.word);
+    }
+    return unused;
+}
+
+static bool tell(const char *word)
+{
+    other.word = word;
+    assert_int_equal(sem_post(&other.go), 0);
+    if (word == NULL) {
+        other.begun = false;
+        return pthread_join(other.thread, NULL) == 0;
+    }
+    return sem_wait(&other.done) == 0 && other.right;
+}
+
+static bool elsewhere(const char *word)
+{
+    if (!other.begun) {
+        other.begun = true;
+        assert_int_equal(sem_init(&other.go, 0, 0) + sem_init(&other.done, 0, 0), 0);
+        assert_int_equal(pthread_create(&other.thread, NULL, steps_elsewhere, NULL), 0);
+    }
+    return tell(word[0] == 'E' ? NULL : word);
+}
+
+static bool on_second(const char *word)
+{
+    device_now = 1;
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(second->context), 0);
+    bool right = step(word);
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
+    device_now = 0;
+    return right;
+}
+
+static bool step_somewhere(const char *word)
+{
+    return word[0] == '1' ? elsewhere(word + 1) : word[0] == '2' ? on_second(word + 1) : step(word);
 }
 
 /* ---- rows ---- */
@@ -289,7 +372,10 @@ static struct fl_gpu_pool_options options_of(const struct row *r, char strategy)
 
 static void end_row(void)
 {
-    gpu_wait_all();
+    if (!hasty) {
+        gpu_wait_all();
+        assert_true(second == NULL || on_second("_"));
+    }
     for (size_t i = 0; i < 128; i++) {
         void *s = stream[(unsigned char)block[i].by];
         if (block[i].by != 0 && p != NULL) {
@@ -301,11 +387,18 @@ static void end_row(void)
     if (p != NULL) {
         pool_end(p);
     }
+    assert_true(!other.begun || tell(NULL));
+    assert_true(stream['f'] == NULL || on_second("<f"));
     for (size_t i = 0; i < 128; i++) {
         if (stream[i] != NULL) {
             gpu_stream_end(stream[i]);
         }
     }
+    assert_true(sink[0] == 0 || fl_cuda.cuMemFree(sink[0]) == 0);
+    assert_true(sink[1] == 0 || fl_cuda.cuMemFree(sink[1]) == 0);
+    sink[0] = sink[1] = sunk = 0;
+    assert_true(second == NULL || fl_gpu_close(second) == 0);
+    second = NULL;
 }
 
 static const struct row *now;
@@ -319,13 +412,16 @@ static void run(void)
 
     memset(stream, 0, sizeof stream);
     memset(block, 0, sizeof block);
-    refuses = false;
+    refuses = hasty = false;
+    if (strstr(now->script, " 2") != NULL && fl_gpu_open_primary(1, &second) != 0) {
+        return; /* there is one device */
+    }
     if (fake != NULL && strategy_now != 'T') {
         fake->set(FAKE_CUDA_CAPACITY, option_at(now->options, "device=", GIB(1)));
     }
     p = strategy_now != 'T' ? pool_with(&o) : NULL;
     for (const char *s = now->script; sscanf(s, "%63s%n", word, &len) == 1; s += len) {
-        if (!step(word) || (fake != NULL && fake->report()[0] != '\0')) {
+        if (!step_somewhere(word) || (fake != NULL && fake->report()[0] != '\0')) {
             fail_msg("%s: %s, strategy %c: %s", now->rule, word, strategy_now,
                      fake != NULL && fake->report()[0] != '\0' ? fake->report() : fl_gpu_error());
         }

@@ -3,7 +3,8 @@
  *   x=a2M  x!a2M  x/a2M  x$a2M   x is so much, taken on stream a; or refused: -ENOMEM,
  *                                -EINPROGRESS, -EINVAL
  *   -xa  %xa  @xa                x is freed on a; as PyTorch does, who may have ended a; used by a
- *   .xa  ?xa                     a writes to all of x; it holds that, once a has been waited for
+ *   .xa  ?xa                     a writes to all of x, or copies from it if it is pinned; it holds what
+ *                                was written, a being waited for
  *   ix9  Ix9                     x is used in place for so much; it cannot be
  *   x~y-2M  x#y  x|yz  &x        x lies there; elsewhere; where one of these does; at a multiple
  *                                of 256
@@ -14,11 +15,14 @@
  *   !cuCall:2                    the next such call says 2, and it must come to that
  *   hits=3  held<2M  held>2M     a figure is; is at most; is at least
  *
+ *   1word  1E  2word             another thread does that; it ends; in device 1's context
+ *   X                            in the end nothing is waited for
  *   (7a  )7  {7                  allocations of a (none: of all) go to PyTorch's private pool 7; no
  *                                longer; it is released. For script_more
  *
- * Streams: a to e and B, which is a blocking one; L and l the legacy stream by either name; H the
- * host. In the end what is left is freed, and the pool must let itself be destroyed. */
+ * Streams: a to e; f of device 1; B, which is a blocking one; L and l the legacy stream by either
+ * name; O the thread's own; H the host, which writes to what is pinned as soon as it is taken. In
+ * the end what is left is freed, and the pool must let itself be destroyed. */
 #ifndef FL_TESTS_GPU_POOL_SCRIPT_H
 #define FL_TESTS_GPU_POOL_SCRIPT_H
 
@@ -28,8 +32,8 @@ enum when { ONCE, LATE, EACH /* schedule */ };
 
 struct row {
     const char *rule;
-    /* Each of these: Naive, Round, Unpooled, Best fit, Auto growth, - the default; T: PyTorch's pools,
-     * which stay, and of which only `used` is known. */
+    /* Each of these: Naive, Round, Unpooled, Best fit, Auto growth, - the default; T: PyTorch's
+     * pools, which stay, and of which only `used` is known. */
     const char *strategies;
     const char *options; /* "chunk=8M device=16M" */
     enum when when;

@@ -154,31 +154,6 @@ GPU_TEST(pairs_of_the_host_call_nothing)
     pool_end(p);
 }
 
-/* What streams are recorded on the block is waited for, whichever stream frees it. */
-GPU_TEST(what_is_recorded_is_waited_for)
-{
-    struct fl_gpu_pool *p = pool_for(FL_GPU_AUTO_GROWTH, FL_GPU_PINNED, PLAIN, NULL);
-    struct fl_gpu_pool *device = pool_of(FL_GPU_AUTO_GROWTH);
-    void *s = gpu_stream();
-    uint64_t to = pool_take(device, MIB(8), NULL), x = pool_take(p, MIB(8), NULL);
-
-    fake->schedule(FAKE_CUDA_LATE, 0);
-    (void)fl_cuda.cuMemcpyHtoDAsync(to, (void *)(uintptr_t)x, MIB(8), s); /* NOLINT */
-    assert_int_equal(fl_gpu_pool_record_stream(p, x, s), 0);
-    pool_give(p, x, FL_GPU_HOST);
-    uint64_t y = pool_take(p, MIB(8), NULL);
-    assert_int_not_equal(x, y);
-    gpu_wait(s);
-    uint64_t z = pool_take(p, MIB(8), NULL);
-    assert_int_equal(x, z);
-    fake->host_access((void *)(uintptr_t)z, MIB(8), true); /* NOLINT */
-    pool_give(p, y, FL_GPU_HOST);
-    pool_give(p, z, FL_GPU_HOST);
-    pool_give(device, to, NULL);
-    pool_end(device);
-    pool_end(p);
-}
-
 /* FL_GPU_HOST frees memory of a device for all at once; it takes none, and is no stream. */
 GPU_TEST(the_host_is_not_a_stream)
 {
@@ -237,6 +212,28 @@ GPU_TEST(a_device_pair_makes_seven_calls)
             count_device(pooled[i], kind);
         }
     }
+}
+
+/* It lasts, of each context: a second look at it asks the driver for the context alone. */
+GPU_TEST(null_lasts_in_each_context)
+{
+    struct fl_gpu *second = NULL;
+
+    if (fake == NULL || fl_gpu_open_primary(1, &second) != 0) {
+        return;
+    }
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED);
+    for (unsigned i = 0; i < 4; i++) {
+        const struct fl_gpu *of = i % 2 == 0 ? gpu : second;
+        assert_int_equal(gpu_calls.cuCtxSetCurrent(of->context), 0);
+        uint64_t x = pool_take(p, KIB(64), FL_GPU_HOST), before = gpu_driver_calls();
+        pool_give(p, x, NULL);
+        assert_true(i < 2 || gpu_driver_calls() == before + 1);
+    }
+    assert_int_equal(p->known, 2);
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
+    pool_end(p);
+    fl_gpu_close(second);
 }
 
 GPU_MAIN("test_gpu_pool_calls")

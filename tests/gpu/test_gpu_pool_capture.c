@@ -233,26 +233,4 @@ GPU_TEST(a_request_asks_once_about_a_capture)
     pool_end(p);
 }
 
-/* Another device's stream that was first seen while it was captured is asked in its own context. */
-GPU_TEST(what_another_devices_captured_stream_used_comes_back)
-{
-    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED);
-    struct fl_gpu *second = NULL;
-
-    assert_int_equal(fl_gpu_open_primary(1, &second), 0);
-    assert_int_equal(gpu_calls.cuCtxSetCurrent(second->context), 0);
-    void *s = gpu_stream();
-    uint64_t x = pool_take(p, MIB(2), FL_GPU_HOST);
-    fake->capture(s, true);
-    assert_int_equal(fl_gpu_pool_record_stream(p, x, s), 0);
-    fake->capture(s, false);
-    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
-    pool_give(p, x, FL_GPU_HOST);
-    assert_int_equal(fl_gpu_pool_collect(p), 0);
-    assert_int_equal(pool_take(p, MIB(2), FL_GPU_HOST), x);
-    pool_give(p, x, FL_GPU_HOST);
-    pool_end(p);
-    assert_int_equal(fl_gpu_close(second), 0);
-}
-
 GPU_MAIN("test_gpu_pool_capture")

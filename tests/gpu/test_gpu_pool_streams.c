@@ -7,35 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static uint64_t others;
-
-static void *take_on_own_stream(void *arg)
-{
-    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
-    others = pool_take(arg, KIB(64), (void *)2);
-    gpu_fill((void *)2, others, KIB(64), 2);
-    pool_give(arg, others, (void *)2);
-    return NULL;
-}
-
-/* S1: 2 names a stream of each thread's. */
-GPU_SCHEDULED(each_thread_has_a_stream_of_its_own)
-{
-    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
-    pthread_t t;
-    uint64_t x = pool_take(p, KIB(64), (void *)2);
-
-    gpu_fill((void *)2, x, KIB(64), 1);
-    pool_give(p, x, (void *)2);
-    assert_int_equal(pthread_create(&t, NULL, take_on_own_stream, p), 0);
-    assert_int_equal(pthread_join(t, NULL), 0);
-    uint64_t y = pool_take(p, KIB(64), (void *)2);
-    gpu_fill((void *)2, y, KIB(64), 3);
-    assert_true(gpu_holds((void *)2, y, KIB(64), 3));
-    pool_give(p, y, (void *)2);
-    pool_end(p);
-}
-
 /* S2 */
 GPU_TEST(what_is_not_there_is_not_freed)
 {
@@ -120,60 +91,6 @@ GPU_TEST(pinned_memory_is_trimmed_beside_frees)
     pool_give(device, there, a);
     pool_end(trimmed);
     pool_end(device);
-}
-
-/* Pinned memory is every device's: its streams record events of their own context. */
-GPU_SCHEDULED(another_devices_stream_uses_pinned_memory)
-{
-    struct fl_gpu *other = NULL;
-
-    if (fake == NULL) {
-        return;
-    }
-    assert_int_equal(gpu_calls.cuCtxSetCurrent(NULL), 0);
-    assert_int_equal(fl_gpu_open(1, &other), 0);
-    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
-    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED);
-    for (unsigned i = 0; i < 4; i++) {
-        fl_CUdeviceptr to = 0;
-        assert_int_equal(gpu_calls.cuCtxSetCurrent(other->context), 0);
-        void *s = gpu_stream();
-        assert_int_equal(fl_cuda.cuMemAlloc(&to, MIB(1)), 0);
-        uint64_t x = pool_take(p, MIB(1), s);
-        void *host = (void *)(uintptr_t)x;
-        fake->host_access(host, MIB(1), true);
-        assert_int_equal(fl_cuda.cuMemcpyHtoDAsync(to, host, MIB(1), s), 0);
-        pool_give(p, x, s);
-        gpu_stream_end(s);
-        assert_int_equal(fl_cuda.cuMemFree(to), 0);
-        assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
-    }
-    pool_end(p);
-    assert_int_equal(fl_gpu_close(other), 0);
-}
-
-/* The end of a pool waits for copies that no event tells of, of other devices, too. */
-GPU_FAKE_TEST(the_end_waits_for_other_devices)
-{
-    fl_CUdeviceptr to = 0;
-
-    fake->schedule(FAKE_CUDA_LATE, 0);
-    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED);
-    uint64_t x = pool_take(p, MIB(4), FL_GPU_HOST);
-    void *other = fake->context_new(1), *s = gpu_stream();
-    assert_int_equal(fl_cuda.cuMemAlloc(&to, MIB(4)), 0);
-    assert_int_equal(fl_cuda.cuMemcpyHtoDAsync(to, (void *)(uintptr_t)x, MIB(4), s),
-                     0); /* NOLINT */
-    fake->refuse("cuEventRecord", 1, FL_CUDA_ERROR_OUT_OF_MEMORY, false);
-    pool_give(p, x, s);
-    assert_true(fake->refused());
-    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
-    pool_end(p); /* which unregisters the memory */
-    assert_int_equal(gpu_calls.cuCtxSetCurrent(other), 0);
-    assert_int_equal(fl_cuda.cuMemFree(to), 0);
-    gpu_stream_end(s);
-    fake->context_end(other);
-    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
 }
 
 /* Streams that come and go leave nothing: neither records nor events. */
