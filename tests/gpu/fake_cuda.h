@@ -28,8 +28,6 @@ enum fake_cuda_setting {
     FAKE_CUDA_GONE,         /* 1: everything says DEINITIALIZED, as at exit */
     FAKE_CUDA_NODE,         /* HOST_NUMA_ID (0); -1: not known */
     FAKE_CUDA_REGISTER_MAX, /* bytes of one registration; more is OUT_OF_MEMORY (none) */
-    /* 1: each call allocates and frees, here and in another thread, before it does anything (0) */
-    FAKE_CUDA_REENTER,
     FAKE_CUDA_SETTINGS
 };
 

@@ -277,7 +277,6 @@ static void want_the_lock(void *arg)
 
 GPU_TEST(a_lock_over_a_call_is_found)
 {
-    fake->set(FAKE_CUDA_REENTER, 1);
     fake->amid("cuCtxSynchronize", want_the_lock, NULL);
     assert_int_equal(fl_cuda.cuCtxSynchronize(), 0);
     assert_int_equal(fake->violations(), 0);

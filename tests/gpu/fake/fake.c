@@ -127,23 +127,6 @@ static bool is_failure(const char *name)
     return true;
 }
 
-/* What a driver's own threads do amid a call: they allocate. Sizes on both sides of the allocator's
- * threshold. */
-static void *allocate_some(void *unused)
-{
-    static const size_t sizes[] = {64, 4096, 100000, 3u << 20};
-
-    within = true;
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        char *volatile p = malloc(sizes[i]);
-        if (p != NULL) {
-            p[sizes[i] - 1] = 1;
-        }
-        free(p);
-    }
-    return unused;
-}
-
 struct called {
     void (*fn)(void *arg);
     void *arg;
@@ -159,12 +142,12 @@ static void *call_amid(void *arg)
     return NULL;
 }
 
-static void in_another_thread(const char *name, void *(*fn)(void *), void *arg)
+static void in_another_thread(const char *name, struct called *c)
 {
     pthread_t thread;
     struct timespec until;
 
-    if (pthread_create(&thread, NULL, fn, arg) != 0) {
+    if (pthread_create(&thread, NULL, call_amid, c) != 0) {
         return;
     }
     clock_gettime(CLOCK_REALTIME, &until);
@@ -185,19 +168,13 @@ static void re_enter(const char *name)
         return;
     }
     pthread_mutex_lock(&lock);
-    bool allocates = fake_setting[FAKE_CUDA_REENTER] != 0;
     if (amid.fn != NULL && (amid.name[0] == '\0' || strcmp(amid.name, name) == 0)) {
         c = fake_zalloc(sizeof *c);
         *c = (struct called){amid.fn, amid.arg};
     }
     pthread_mutex_unlock(&lock);
-    if (allocates) {
-        (void)allocate_some(NULL);
-        within = false;
-        in_another_thread(name, allocate_some, NULL);
-    }
     if (c != NULL) {
-        in_another_thread(name, call_amid, c);
+        in_another_thread(name, c);
     }
 }
 
