@@ -139,6 +139,17 @@ static bool takes(const char *word)
     return rc == wanted;
 }
 
+static bool serves(const char *asked)
+{
+    size_t n = number(asked);
+    uint64_t x = pool_take(p, n, NULL);
+    struct fl_gpu_pool_stats s = pool_stats(p);
+
+    pool_give(p, x, NULL);
+    return s.occupied_bytes == number(strchr(asked, ':') + 1) &&
+           s.requested_bytes == fl_max(n, 1) && fl_gpu_pool_trim(p, 0, NULL) == 0;
+}
+
 static bool lies(const char *word)
 {
     const struct block *x = &block[(unsigned char)word[0]], *y = &block[(unsigned char)word[2]];
@@ -275,6 +286,8 @@ static bool step(const char *word)
         return p == NULL || fl_gpu_pool_trim(p, 0, NULL) == 0;
     case 'K':
         return fl_gpu_pool_collect(p) == 0;
+    case 'S':
+        return serves(word + 1);
     case 'X':
         return hasty = true;
     case 'P':

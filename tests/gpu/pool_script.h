@@ -5,6 +5,7 @@
  *   -xa  %xa  @xa                x is freed on a; as PyTorch does, who may have ended a; used by a
  *   .xa  ?xa                     a writes to all of x, or copies from it if it is pinned; it holds
  *                                what was written, a being waited for
+ *   S9:256                       so much is served by so much, and goes back
  *   ix9  Ix9                     x is used in place for so much; it cannot be
  *   x~y-2M  x#y  x|yz  &x        x lies there; elsewhere; where one of these does; at a multiple
  *                                of 256

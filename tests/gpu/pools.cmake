@@ -1,5 +1,5 @@
 # Tests of the pools.
-foreach(name IN ITEMS streams table threads)
+foreach(name IN ITEMS streams threads)
     fl_gpu_test(NAME test_gpu_pool_${name} LABELS unit SOURCES test_gpu_pool_${name}.c SHARED pool_fixture.c)
 endforeach()
 fl_gpu_test(NAME test_gpu_pool_rules LABELS unit SOURCES test_gpu_pool_rules.c SHARED pool_script.c pool_fixture.c)

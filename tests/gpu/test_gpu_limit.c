@@ -4,6 +4,7 @@
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -102,24 +103,6 @@ GPU_TEST(a_limit_holds_with_each_strategy)
     }
 }
 
-/* The driver gives whole pages of 2 MiB: a chunk of a little more than one takes two. */
-GPU_TEST(what_the_driver_takes_counts)
-{
-    uint64_t x[64];
-    unsigned n = 0;
-
-    struct fl_gpu_pool *p = POOL(FL_GPU_UNPOOLED, o.limit = MIB(64));
-    while (n < 64 && fl_gpu_pool_alloc(p, MIB(2) + 256, NULL, &x[n]) == 0) {
-        n++;
-    }
-    assert_int_equal(n, 16);
-    assert_true(fake == NULL || fake->used(0) == MIB(64));
-    while (n > 0) {
-        pool_give(p, x[--n], NULL);
-    }
-    pool_end(p);
-}
-
 /* The driver's refusals are not held against it. */
 GPU_FAKE_TEST(what_is_refused_is_not_held)
 {
@@ -167,6 +150,36 @@ GPU_TEST(older_programs_have_the_defaults)
     n.known.size = sizeof n;
     assert_int_equal(fl_gpu_pool_create(gpu, &n.known, &p), 0);
     pool_end(p);
+}
+
+#define REFUSED(strategy_, ...)                                                                    \
+    do {                                                                                           \
+        struct fl_gpu_pool_options o = pool_options(strategy_);                                    \
+        struct fl_gpu_pool *p = NULL;                                                              \
+        __VA_ARGS__;                                                                               \
+        assert_int_equal(fl_gpu_pool_create(gpu, &o, &p), -EINVAL);                                \
+    } while (0)
+
+/* MXNet: pages below 32 are fatal, Round's is a power of two, its cutoff 20 to 34. */
+GPU_TEST(options_that_make_no_sense_are_refused)
+{
+    static const enum fl_gpu_strategy binned[] = {FL_GPU_NAIVE, FL_GPU_ROUND};
+    struct fl_gpu_pool *none = NULL;
+
+    for (unsigned i = 0; i < 2; i++) {
+        REFUSED(binned[i], o.page = 31);
+        pool_end(POOL(binned[i], o.page = 32));
+        REFUSED(binned[i], o.reserve_percent = 101);
+    }
+    REFUSED(FL_GPU_ROUND, o.page = 3000);
+    REFUSED(FL_GPU_ROUND, o.linear_cutoff = 19);
+    REFUSED(FL_GPU_ROUND, o.linear_cutoff = 35);
+    REFUSED(FL_GPU_NAIVE_BEST_FIT, o.fraction = 1.5);
+    REFUSED((enum fl_gpu_strategy)99, );
+    REFUSED(FL_GPU_AUTO_GROWTH, o.size = 8);
+    REFUSED(FL_GPU_AUTO_GROWTH, o.gc_gb = NAN);
+    REFUSED(FL_GPU_AUTO_GROWTH, o.gc_fraction = NAN);
+    assert_int_equal(fl_gpu_pool_create(gpu, NULL, &none), -EINVAL);
 }
 
 static struct fl_gpu_device_stats of_device(int device)

@@ -182,17 +182,6 @@ GPU_TEST(no_call_breaks_a_capture)
     }
 }
 
-/* Records of streams that are known. */
-static size_t records(const struct fl_gpu_pool *p)
-{
-    size_t n = 0;
-
-    for (const struct fl_pool_stream *s = p->streams; s != NULL; s = s->next) {
-        n++;
-    }
-    return n;
-}
-
 /* A program may capture one graph after the other, each on a stream of its own. */
 GPU_TEST(what_captured_streams_had_is_forgotten)
 {
@@ -206,7 +195,7 @@ GPU_TEST(what_captured_streams_had_is_forgotten)
         uint64_t x = pool_take(p, MIB(1), brief[i]);
         pool_give(p, x, FL_GPU_HOST);
     }
-    assert_true(records(p) <= 2);
+    assert_true(pool_records(p) <= 2);
     uint64_t graphs = pool_take(p, MIB(1), brief[0]); /* but not what a graph may use */
     pool_give(p, graphs, brief[0]);
     for (unsigned i = 1; i < GRAPHS; i++) {

@@ -36,6 +36,10 @@ ROWS(GPU_TEST(streams),
 ROWS(GPU_TEST(chunks),
      {"S7: neighbours of two streams stay apart until both are safe", "A", "chunk=2M", ONCE,
       "x=a1M y=a1M held=2M .xa .yb -xa -yb _a _b z=a2M held=2M"},
+     {"FL_GPU_HOST takes none of a device, and frees for all", "AU", NULL, ONCE,
+      "x$H2M x=a2M _a -xH y=b2M .yb -yb _b x=a2M _a -xH y=b2M .yb"},
+     {"at once", "A", NULL, ONCE, "x=a2M _a -xH y=b2M y~x -yb _b x=a2M _a -xH y=b2M y~x"},
+     {"garbage or not", "N", "garbage=1 slow=1", ONCE, "x=a2M _a -xH y=b2M y~x"},
      {"all that touches becomes one; b waits for a", "B", "initial=8M regrow=8M limit=8M", EACH,
       "p=b64K -pb v=a1M w=a2560K x=a1M y=a2560K z=a1M w~v+1M z~y+2560K -va -xa -za _ T ^a .wa -wa "
       "-ya "
@@ -122,6 +126,17 @@ ROWS(GPU_TEST(out_of_memory),
       "x=L6M y=L4M z!L1 -xL -yL y=L10M held=10M held_peak_bytes=10M -yL z!L10M+1"}, )
 
 ROWS(GPU_TEST(mxnet_and_paddlepaddle),
+     {"naive: pages of 4096, 0 as 1; above 2 MiB multiples of that", "N", NULL, ONCE,
+      "S0:4096 S1:4096 S4096:4096 S4097:8192 S2097151:2M S2M:2M S2097153:4M S5000000:6M "
+      "S100000000:96M"},
+     {"round: powers of two from a page to 2^24; above multiples of that", "R", NULL, ONCE,
+      "S1:4096 S4096:4096 S4097:8192 S9000:16384 S1048577:2M S3000000:4M S16777215:16M S16M:16M "
+      "S16777217:32M S40000000:48M S100000000:96M"},
+     {"auto growth: 256 bytes; a million is 3907 times that", "A", NULL, ONCE,
+      "S1:256 S256:256 S257:512 S1000000:1000192"},
+     {"unpooled: what is asked for", "U", NULL, ONCE, "S1:1 S4097:4097 S1000000:1000000"},
+     {"unpooled: the driver's whole pages count", "U", "limit=8M", ONCE,
+      "x=L2M+256 y=L2M+256 z!L2M+256 used=8M"},
      {"..._LARGE_ALLOC_ROUND_SIZE=1 is off: 1221 pages", "N", "round=1", ONCE,
       "x=L5000001 held=5001216"},
      {"naive: a page is any number", "N", "round=1 page=1000", ONCE, "x=L2500 held=3000"},

@@ -118,11 +118,7 @@ GPU_FAKE_TEST(streams_that_go_leave_nothing)
         }
     }
     assert_true(fake->live() <= live);
-    unsigned records = 0;
-    for (const struct fl_pool_stream *s = p->streams; s != NULL; s = s->next) {
-        records++;
-    }
-    assert_true(records <= 4);
+    assert_true(pool_records(p) <= 4);
     pool_end(p);
 }
 

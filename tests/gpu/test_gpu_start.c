@@ -1,5 +1,5 @@
-/* What boot, fork and exit do of the folder while no GPU is used makes no system call: the kernel ends
- * the child that makes one. */
+/* What boot, fork and exit do of the folder while no GPU is used makes no system call: the kernel
+ * ends the child that makes one. */
 #include "gpu/gpu.h"
 #include "unit/cmocka_all.h"
 

@@ -24,8 +24,6 @@ DO(capture, (void *stream, bool on), fake_capture(stream, on))
 DO(capture_as, (int mode), fake_capture_as(mode))
 DO(context_end, (void *context), fake_context_end(context))
 GET(void *, context_new, (int device), fake_context_new(device))
-GET(unsigned, step, (void *stream, unsigned n), fake_step(stream, n))
-GET(unsigned, pending, (void *stream), fake_pending(stream))
 GET(int, kernel,
     (void *stream, uint64_t read, size_t read_len, uint64_t write, size_t write_len,
      unsigned char fill),
@@ -47,8 +45,6 @@ GET(bool, knows_frames, (void), fake_knows_frames())
 
 FAKE_EXPORT extern const struct fake_cuda fake_cuda;
 const struct fake_cuda fake_cuda = {.set = set,
-                                    .step = step,
-                                    .pending = pending,
                                     .kernel = kernel,
                                     .host_access = host_access,
                                     .holds = holds,

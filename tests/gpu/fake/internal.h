@@ -185,8 +185,6 @@ void fake_stream_reset(void);
 unsigned fake_stream_live(void);
 void fake_capture(void *stream, bool on);
 void fake_capture_as(int mode);
-unsigned fake_step(void *stream, unsigned n);
-unsigned fake_pending(void *stream);
 void fake_schedule(enum fake_cuda_mode mode, uint64_t seed);
 
 /* copy.c */

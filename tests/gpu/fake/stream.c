@@ -391,28 +391,6 @@ fl_CUresult fake_cuStreamGetCtx(fl_CUstream stream, fl_CUcontext *context)
     return fake_leave(FL_CUDA_SUCCESS);
 }
 
-unsigned fake_step(void *stream, unsigned n)
-{
-    struct fake_stream *s = fake_stream_of(stream);
-    unsigned ran = 0;
-
-    for (; s != NULL && ran < n && s->first != NULL; ran++) {
-        fake_run(s, s->first->seq);
-    }
-    return ran;
-}
-
-unsigned fake_pending(void *stream)
-{
-    const struct fake_stream *s = fake_stream_of(stream);
-    unsigned n = 0;
-
-    for (const struct fake_op *op = s == NULL ? NULL : s->first; op != NULL; op = op->next) {
-        n++;
-    }
-    return n;
-}
-
 void fake_schedule(enum fake_cuda_mode to, uint64_t seed)
 {
     (void)seed;
