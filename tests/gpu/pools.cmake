@@ -8,8 +8,7 @@ fl_gpu_test(NAME test_gpu_pool_capture LABELS unit TIMEOUT 120 SOURCES test_gpu_
 fl_gpu_test(NAME test_gpu_limit LABELS unit SOURCES test_gpu_limit.c SHARED pool_fixture.c)
 fl_gpu_test(NAME test_gpu_traces LABELS unit SOURCES test_gpu_traces.c SHARED pool_fixture.c NO_DEVICE
             DEFINITIONS FL_TRACES="${CMAKE_CURRENT_SOURCE_DIR}/traces")
-fl_gpu_test(NAME test_gpu_shims LABELS unit SOURCES test_gpu_shims.c SHARED pool_fixture.c)
-fl_gpu_test(NAME test_gpu_torch LABELS unit SOURCES test_gpu_torch.c SHARED pool_script.c pool_fixture.c)
+fl_gpu_test(NAME test_gpu_shims LABELS unit SOURCES test_gpu_shims.c SHARED pool_script.c pool_fixture.c)
 fl_gpu_test(NAME test_prop_gpu_pool LABELS prop TIMEOUT 120 SOURCES test_prop_gpu_pool.c SHARED pool_fixture.c)
 fl_gpu_test(NAME test_fault_gpu_pool LABELS fault TIMEOUT 300 SOURCES test_fault_gpu_pool.c SHARED pool_fixture.c NO_DEVICE)
 # As PyTorch's C++ calls.

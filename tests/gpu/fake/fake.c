@@ -178,18 +178,29 @@ static void re_enter(const char *name)
     }
 }
 
-/* For programs without a test in them: FAKE_CUDA is "late", "eager" or a seed; FAKE_CUDA_CAPACITY
- * bytes; FAKE_CUDA_DEVICES. */
-static void from_environment(void)
+/* FAKE_CUDA is "late", "eager" or a seed. */
+static void schedule_by_environment(void)
 {
-    const char *mode = getenv("FAKE_CUDA"), *capacity = getenv("FAKE_CUDA_CAPACITY"),
-               *devices = getenv("FAKE_CUDA_DEVICES");
+    const char *mode = getenv("FAKE_CUDA");
 
-    if (mode != NULL && strcmp(mode, "late") == 0) {
+    if (mode == NULL || strcmp(mode, "eager") == 0) {
+        fake_schedule(FAKE_CUDA_EAGER, 0);
+    } else if (strcmp(mode, "late") == 0) {
         fake_schedule(FAKE_CUDA_LATE, 0);
-    } else if (mode != NULL && strcmp(mode, "eager") != 0) {
+    } else {
         dice = strtoull(mode, NULL, 10);
         fake_schedule(FAKE_CUDA_RANDOM, dice);
+    }
+}
+
+/* For programs without a test in them, too: FAKE_CUDA_CAPACITY bytes; FAKE_CUDA_DEVICES. */
+static void begin(void)
+{
+    const char *capacity = getenv("FAKE_CUDA_CAPACITY"), *devices = getenv("FAKE_CUDA_DEVICES");
+
+    memcpy(fake_setting, defaults, sizeof defaults);
+    if (getenv("FAKE_CUDA") != NULL) { /* else as masked_cuda.c has it */
+        schedule_by_environment();
     }
     if (capacity != NULL) {
         fake_setting[FAKE_CUDA_CAPACITY] = strtoull(capacity, NULL, 10);
@@ -197,12 +208,6 @@ static void from_environment(void)
     if (devices != NULL) {
         fake_setting[FAKE_CUDA_DEVICES] = strtoull(devices, NULL, 10);
     }
-}
-
-static void begin(void)
-{
-    memcpy(fake_setting, defaults, sizeof defaults);
-    from_environment();
 }
 
 /* What a call says that the driver does not even look at. */
@@ -283,7 +288,7 @@ void fake_reset(bool keep_contexts)
     memset(&fake_figures, 0, sizeof fake_figures);
     all_calls = 0;
     fake_stream_reset();
-    fake_schedule(FAKE_CUDA_EAGER, 0);
+    schedule_by_environment();
     fake_order_reset();
     fake_host_reset();
     fake_memory_reset();
