@@ -170,7 +170,8 @@ GPU_FAKE_TEST(who_does_not_begin_is_reported)
     fake->reset(true);
 }
 
-/* A range that is pushed by itself holds its slot too, whichever stream it is on. */
+/* A range that is pushed by itself holds its slot too, whichever stream it is on; also one that has
+ * gone, whose handle is another's by now. */
 GPU_SCHEDULED(each_stream_counts)
 {
     void *a = gpu_stream(), *b = gpu_stream();
@@ -182,6 +183,16 @@ GPU_SCHEDULED(each_stream_counts)
         assert_ok(fl_gpu_mirror_push_range(m, base, KIB(128), a));
         assert_ok(fl_gpu_mirror_push_range(m, base + KIB(128), KIB(128), b));
     }
+    for (unsigned char i = 1; i < 6; i++) {
+        char *base = mirror_begin(m);
+        mirror_write(base, KIB(256), i);
+        for (size_t half = 0; half < 2; half++) {
+            void *brief = gpu_stream();
+            assert_ok(fl_gpu_mirror_push_range(m, base + half * KIB(128), KIB(128), brief));
+            gpu_stream_end(brief);
+        }
+    }
+    (void)mirror_begin(m);
     assert_true(gpu_holds(a, mirror_twin(m, 0), KIB(128), 5));
     assert_true(gpu_holds(b, mirror_twin(m, KIB(128)), KIB(128), 5));
     mirror_end(m);
