@@ -1,6 +1,6 @@
 /* Streams that come and go, of threads and of devices; processes and drivers that go: what scripts
  * (test_gpu_pool_rules) cannot say of the rules S1 to S13. */
-#include "gpu/two_streams.h"
+#include "gpu/pool_fixture.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -53,6 +53,7 @@ GPU_TEST(a_forked_child_is_told_so)
 /* S10: what is unregistered nothing waits for, so a trim leaves what a copy is queued from. */
 static struct fl_gpu_pool *trimmed;
 static uint64_t in_use, there;
+static void *a;
 
 static void copy_and_free(void *unused)
 {
@@ -76,7 +77,7 @@ GPU_TEST(pinned_memory_is_trimmed_beside_frees)
     o.target = FL_GPU_PINNED;
     trimmed = pool_with(&o);
     struct fl_gpu_pool *device = pool_of(FL_GPU_AUTO_GROWTH);
-    begin();
+    a = gpu_stream();
     there = pool_take(device, MIB(2), a);
     in_use = pool_take(trimmed, MIB(2), a);
     uint64_t idle = pool_take(trimmed, MIB(2), a);
