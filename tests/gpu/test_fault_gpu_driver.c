@@ -1,5 +1,6 @@
-/* Every call of the driver's that loading it, opening and closing a device makes is refused, at
- * every n: a status, and nothing left behind. Loading happens once a process: a child for each n. */
+/* Every call of the driver's that loading it, opening and closing a device makes is refused, one
+ * after the other: a status, and nothing left behind. Loading happens once a process: a child for
+ * each. */
 #include "gpu/gpu_fixture.h"
 
 #include <errno.h>

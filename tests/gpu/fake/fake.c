@@ -285,7 +285,6 @@ void fake_reset(bool keep_contexts)
     memset(counted, 0, sizeof counted);
     memset(&failure, 0, sizeof failure);
     memset(&amid, 0, sizeof amid);
-    memset(&fake_figures, 0, sizeof fake_figures);
     all_calls = 0;
     fake_stream_reset();
     schedule_by_environment();
@@ -293,6 +292,7 @@ void fake_reset(bool keep_contexts)
     fake_host_reset();
     fake_memory_reset();
     fake_device_reset(keep_contexts);
+    memset(&fake_figures, 0, sizeof fake_figures);
     fake_unlock();
 }
 
