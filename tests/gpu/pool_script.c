@@ -1,10 +1,10 @@
 #include "gpu/pool_script.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,33 +47,30 @@ static size_t number(const char *text)
     return *end == '+' ? n + number(end + 1) : *end == '-' ? n - number(end + 1) : n;
 }
 
-#define FIGURE(name)                                                                               \
-    {                                                                                              \
-#name, offsetof(struct fl_gpu_pool_stats, name)                                            \
-    }
+#define FIGURE(name) #name, offsetof(struct fl_gpu_pool_stats, name)
 static const struct {
     const char *name;
     size_t at;
-} figures[] = {FIGURE(cross_stream_hits),
-               FIGURE(events),
-               FIGURE(waits),
-               FIGURE(implicit_syncs),
-               FIGURE(driver_allocs),
-               FIGURE(driver_frees),
-               FIGURE(trims),
-               FIGURE(retries),
-               FIGURE(quarantined),
-               FIGURE(capture_refusals),
-               FIGURE(gc_batches),
-               FIGURE(gc_bytes),
-               FIGURE(served_pool_bytes),
-               FIGURE(served_api_bytes),
-               FIGURE(occupied_bytes),
-               FIGURE(occupied_peak_bytes),
-               FIGURE(held_peak_bytes),
-               FIGURE(free_bytes),
-               FIGURE(requested_bytes),
-               FIGURE(inplace)};
+} figures[] = {{FIGURE(cross_stream_hits)},
+               {FIGURE(events)},
+               {FIGURE(waits)},
+               {FIGURE(implicit_syncs)},
+               {FIGURE(driver_allocs)},
+               {FIGURE(driver_frees)},
+               {FIGURE(trims)},
+               {FIGURE(retries)},
+               {FIGURE(quarantined)},
+               {FIGURE(capture_refusals)},
+               {FIGURE(gc_batches)},
+               {FIGURE(gc_bytes)},
+               {FIGURE(served_pool_bytes)},
+               {FIGURE(served_api_bytes)},
+               {FIGURE(occupied_bytes)},
+               {FIGURE(occupied_peak_bytes)},
+               {FIGURE(held_peak_bytes)},
+               {FIGURE(free_bytes)},
+               {FIGURE(requested_bytes)},
+               {FIGURE(inplace)}};
 
 /* Those of the pool, and: held, used (of the device), pending. */
 static uint64_t figure(const char *word, size_t len)
@@ -282,14 +279,17 @@ static bool step(const char *word)
         script_more(word[0], number(word + 1), word[2] != '\0' ? stream_of(word[2]) : NULL);
         return true;
     case 'T':
-        fl_gpu_torch_empty_cache();
+        if (p == NULL) {
+            fl_gpu_torch_empty_cache();
+        }
         return p == NULL || fl_gpu_pool_trim(p, 0, NULL) == 0;
     case 'K':
         return fl_gpu_pool_collect(p) == 0;
     case 'S':
         return serves(word + 1);
     case 'X':
-        return hasty = true;
+        hasty = true;
+        return true;
     case 'P':
         return fl_gpu_pool_reset_peaks(p) == 0;
     default:
