@@ -15,7 +15,7 @@
 
 enum fake_cuda_mode {
     FAKE_CUDA_EAGER,  /* what is submitted runs at once */
-    FAKE_CUDA_LATE,   /* nothing runs until a call that waits, or `step`, forces it */
+    FAKE_CUDA_LATE,   /* nothing runs until a call that waits forces it */
     FAKE_CUDA_RANDOM, /* some of it, at each call */
 };
 
@@ -28,8 +28,6 @@ enum fake_cuda_setting {
     FAKE_CUDA_GONE,         /* 1: everything says DEINITIALIZED, as at exit */
     FAKE_CUDA_NODE,         /* HOST_NUMA_ID (0); -1: not known */
     FAKE_CUDA_REGISTER_MAX, /* bytes of one registration; more is OUT_OF_MEMORY (none) */
-    /* 1: each call allocates and frees, here and in another thread, before it does anything (0) */
-    FAKE_CUDA_REENTER,
     FAKE_CUDA_SETTINGS
 };
 
@@ -40,11 +38,6 @@ struct fake_cuda {
     void (*reset)(bool keep_contexts);
     void (*set)(enum fake_cuda_setting which, uint64_t value);
     void (*schedule)(enum fake_cuda_mode mode, uint64_t seed);
-
-    /* Runs the next `n` operations of the stream, and before each what it waits for elsewhere. How
-     * many there were. */
-    unsigned (*step)(void *stream, unsigned n);
-    unsigned (*pending)(void *stream); /* operations that have not run */
 
     /* A kernel on `stream` that reads and writes (len 0: does not). It fills what it writes with
      * `fill`. 0, or the driver's code. */

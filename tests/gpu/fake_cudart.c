@@ -8,20 +8,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
-
 /* Each is called from elsewhere, by its name. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+enum { OUT_OF_MEMORY = 2, NO_DEVICE = 100 };
+
+#define CALL __attribute__((visibility("default"))) int
+/* One that says this, and does so much before. */
+#define SAYS(code, name, parameters, ...)                                                          \
+    CALL name parameters                                                                           \
+    {                                                                                              \
+        __VA_ARGS__;                                                                               \
+        return code;                                                                               \
+    }
 
 static _Thread_local int now;
 
-EXPORT int cudaGetDevice(int *device)
-{
-    *device = now;
-    return 0;
-}
-
-EXPORT int cudaSetDevice(int device)
+CALL cudaSetDevice(int device)
 {
     void *driver = dlopen(getenv("FAULTLESS_GPU_DRIVER"), RTLD_NOW), *found[2] = {NULL, NULL};
     int (*retain)(void **context, int device), (*set_current)(void *context);
@@ -32,7 +36,7 @@ EXPORT int cudaSetDevice(int device)
         found[1] = dlsym(driver, "cuCtxSetCurrent");
     }
     if (found[0] == NULL || found[1] == NULL) {
-        return 100; /* cudaErrorNoDevice */
+        return NO_DEVICE;
     }
     memcpy(&retain, &found[0], sizeof retain);
     memcpy(&set_current, &found[1], sizeof set_current);
@@ -40,32 +44,6 @@ EXPORT int cudaSetDevice(int device)
     code = code == 0 ? set_current(context) : code;
     now = code == 0 ? device : now;
     return code;
-}
-
-EXPORT int cudaGetDeviceCount(int *count)
-{
-    *count = 2;
-    return 0;
-}
-
-EXPORT int cudaDeviceGetAttribute(int *value, int attribute, int device)
-{
-    (void)attribute;
-    (void)device;
-    *value = 8;
-    return 0;
-}
-
-EXPORT int cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
-{
-    *least = *greatest = 0;
-    return 0;
-}
-
-EXPORT int cudaDriverGetVersion(int *version)
-{
-    *version = 13000;
-    return 0;
 }
 
 /* The first members of CUDA 13's struct cudaDeviceProp, up to the capability. */
@@ -80,74 +58,21 @@ struct properties {
     int major, minor;
 };
 
-EXPORT int cudaGetDeviceProperties(void *out, int device)
-{
-    struct properties p = {.name = "fake", .major = 8, .minor = 8, .warp = 32};
-
-    (void)device;
-    memcpy(out, &p, sizeof p);
-    return 0;
-}
-
-EXPORT int cudaGetLastError(void)
-{
-    return 0;
-}
-
-EXPORT int cudaThreadExchangeStreamCaptureMode(int *mode)
-{
-    *mode = 0;
-    return 0;
-}
-
-EXPORT int cudaDeviceCanAccessPeer(int *can, int device, int peer)
-{
-    (void)device;
-    (void)peer;
-    *can = 0;
-    return 0;
-}
-
-EXPORT int cudaStreamIsCapturing(void *stream, int *is)
-{
-    (void)stream;
-    *is = 0;
-    return 0;
-}
-
-EXPORT int cudaStreamGetCaptureInfo(void *stream, int *is, void *id, void *graph, void *nodes,
-                                    void *edges, void *count)
-{
-    (void)id;
-    (void)graph;
-    (void)nodes;
-    (void)edges;
-    (void)count;
-    return cudaStreamIsCapturing(stream, is);
-}
-
-EXPORT int cudaDeviceSynchronize(void)
-{
-    return 0;
-}
-
-EXPORT int cudaMalloc(void **out, size_t size)
-{
-    (void)size;
-    *out = NULL;
-    return 2; /* cudaErrorMemoryAllocation */
-}
-
-EXPORT int cudaMemGetInfo(size_t *is_free, size_t *total)
-{
-    *is_free = *total = (size_t)1 << 30;
-    return 0;
-}
-
-EXPORT int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
-{
-    (void)device;
-    *flags = 0;
-    *active = 1;
-    return 0;
-}
+SAYS(0, cudaGetDeviceProperties, (struct properties * out, int device),
+     *out = (struct properties){.name = "fake", .major = 8, .minor = 8, .warp = 32})
+SAYS(0, cudaGetDevice, (int *device), *device = now)
+SAYS(0, cudaGetDeviceCount, (int *count), *count = 2)
+SAYS(0, cudaDeviceGetAttribute, (int *value, int attribute, int device), *value = 8)
+SAYS(0, cudaDeviceGetStreamPriorityRange, (int *least, int *greatest), *least = *greatest = 0)
+SAYS(0, cudaDriverGetVersion, (int *version), *version = 13000)
+SAYS(0, cudaGetLastError, (void), )
+SAYS(0, cudaThreadExchangeStreamCaptureMode, (int *mode), *mode = 0)
+SAYS(0, cudaDeviceCanAccessPeer, (int *can, int device, int peer), *can = 0)
+SAYS(0, cudaStreamIsCapturing, (void *stream, int *is), *is = 0)
+SAYS(0, cudaStreamGetCaptureInfo,
+     (void *stream, int *is, void *id, void *graph, void *nodes, void *edges, void *count), *is = 0)
+SAYS(0, cudaDeviceSynchronize, (void), )
+SAYS(OUT_OF_MEMORY, cudaMalloc, (void **out, size_t size), *out = NULL)
+SAYS(0, cudaMemGetInfo, (size_t * is_free, size_t *total), *is_free = *total = (size_t)1 << 30)
+SAYS(0, cuDevicePrimaryCtxGetState, (int device, unsigned *flags, int *active),
+     (*flags = 0, *active = 1))

@@ -22,9 +22,6 @@ static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static void *made[STREAMS_MOST];
 static size_t nmade;
 
-static enum fake_cuda_mode mode = FAKE_CUDA_EAGER;
-static uint64_t seed;
-
 static void ok(fl_CUresult code, const char *what)
 {
     if (code != FL_CUDA_SUCCESS) {
@@ -57,18 +54,6 @@ void gpu_find_fake(void)
     fake = dlsym(from, "fake_cuda");
 }
 
-static void environment(void)
-{
-    const char *wish = getenv("FAKE_CUDA");
-
-    if (wish != NULL && strcmp(wish, "late") == 0) {
-        mode = FAKE_CUDA_LATE;
-    } else if (wish != NULL && strcmp(wish, "eager") != 0) {
-        mode = FAKE_CUDA_RANDOM;
-        seed = strtoull(wish, NULL, 10);
-    }
-}
-
 void gpu_main(const char *test, struct fl_region *region)
 {
     struct fl_gpu *first;
@@ -76,7 +61,6 @@ void gpu_main(const char *test, struct fl_region *region)
     fl_sys_boot();
     fl_options_read(&gpu_options, environ);
     fl_gpu_start(region, &gpu_options);
-    environment();
     gpu_find_fake();
     if (fake != NULL) {
         fake->reset(false);
@@ -122,18 +106,12 @@ int gpu_tests(int (*begin)(void **state))
     return _cmocka_run_group_tests("tests", tests, n, begin, NULL);
 }
 
-static void fresh(void)
-{
-    if (fake != NULL) {
-        fake->reset(true);
-        fake->schedule(mode, seed);
-    }
-}
-
 int gpu_each(void **state)
 {
     (void)state;
-    fresh();
+    if (fake != NULL) {
+        fake->reset(true);
+    }
     if (fl_gpu_open(0, &gpu) != 0) {
         print_error("fl_gpu_open: %s\n", fl_gpu_error());
         return -1;

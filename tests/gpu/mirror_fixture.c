@@ -49,6 +49,23 @@ struct fl_gpu_mirror *mirror_of_blocks(struct fl_gpu_slot *slot, size_t count)
     return mirror_of(&o);
 }
 
+struct fl_gpu_mirror *mirror_of_input(size_t size, unsigned inputs)
+{
+    struct fl_gpu_slot slot[] = {{.size = size, .input = true}, {.size = size}};
+    struct fl_gpu_mirror_options o = mirror_options(slot, 2);
+
+    o.inputs = inputs;
+    return mirror_of(&o);
+}
+
+void *mirror_begin(struct fl_gpu_mirror *m)
+{
+    void *base = NULL;
+
+    assert_ok(fl_gpu_mirror_begin(m, &base));
+    return base;
+}
+
 void mirror_end(struct fl_gpu_mirror *m)
 {
     assert_ok(fl_gpu_mirror_destroy(m));

@@ -19,6 +19,10 @@ struct fl_gpu_mirror_options mirror_options(struct fl_gpu_slot *slot, size_t cou
 /* Made, or the test fails. */
 struct fl_gpu_mirror *mirror_of(const struct fl_gpu_mirror_options *o);
 struct fl_gpu_mirror *mirror_of_blocks(struct fl_gpu_slot *slot, size_t count);
+/* Of one input, in so many slots; and behind them as much again. */
+struct fl_gpu_mirror *mirror_of_input(size_t size, unsigned inputs);
+/* The slot that it begins. */
+void *mirror_begin(struct fl_gpu_mirror *m);
 /* Destroyed, and nothing of it is left with the driver. */
 void mirror_end(struct fl_gpu_mirror *m);
 /* The host writes; told to the fake's clocks first. */

@@ -21,8 +21,8 @@ struct fl_gpu_pool *pool_of(enum fl_gpu_strategy strategy);
         __VA_ARGS__;                                                                               \
         pool_with(&o);                                                                             \
     })
-/* That for a stream that lasts. */
-struct fl_gpu_pool *pool_lasting(enum fl_gpu_strategy strategy, void *stream);
+/* Records of streams that are known, or that wait to be used again. */
+size_t pool_records(const struct fl_gpu_pool *p);
 /* P1 to P4 of gpu/pool/pool.h hold. */
 bool pool_check(struct fl_gpu_pool *p);
 /* Destroys it, empty as it must be. */

@@ -1,14 +1,14 @@
 # Tests of the pools.
-foreach(name IN ITEMS default streams lives table threads edges whole)
+foreach(name IN ITEMS streams threads)
     fl_gpu_test(NAME test_gpu_pool_${name} LABELS unit SOURCES test_gpu_pool_${name}.c SHARED pool_fixture.c)
 endforeach()
+fl_gpu_test(NAME test_gpu_pool_rules LABELS unit SOURCES test_gpu_pool_rules.c SHARED pool_script.c pool_fixture.c)
 fl_gpu_test(NAME test_gpu_pool_calls LABELS unit SOURCES test_gpu_pool_calls.c SHARED pool_fixture.c NO_DEVICE)
 fl_gpu_test(NAME test_gpu_pool_capture LABELS unit TIMEOUT 120 SOURCES test_gpu_pool_capture.c SHARED pool_fixture.c NO_DEVICE)
 fl_gpu_test(NAME test_gpu_limit LABELS unit SOURCES test_gpu_limit.c SHARED pool_fixture.c)
 fl_gpu_test(NAME test_gpu_traces LABELS unit SOURCES test_gpu_traces.c SHARED pool_fixture.c NO_DEVICE
             DEFINITIONS FL_TRACES="${CMAKE_CURRENT_SOURCE_DIR}/traces")
-fl_gpu_test(NAME test_gpu_shims LABELS unit SOURCES test_gpu_shims.c SHARED pool_fixture.c)
-fl_gpu_test(NAME test_gpu_torch LABELS unit SOURCES test_gpu_torch.c)
+fl_gpu_test(NAME test_gpu_shims LABELS unit SOURCES test_gpu_shims.c SHARED pool_script.c pool_fixture.c)
 fl_gpu_test(NAME test_prop_gpu_pool LABELS prop TIMEOUT 120 SOURCES test_prop_gpu_pool.c SHARED pool_fixture.c)
 fl_gpu_test(NAME test_fault_gpu_pool LABELS fault TIMEOUT 300 SOURCES test_fault_gpu_pool.c SHARED pool_fixture.c NO_DEVICE)
 # As PyTorch's C++ calls.
@@ -27,5 +27,6 @@ if(CMAKE_CXX_COMPILER)
     target_link_libraries(fake_c10_cuda PRIVATE fake_c10)
     set_target_properties(fake_c10_cuda PROPERTIES OUTPUT_NAME c10_cuda LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
     fl_gpu_test(NAME test_gpu_torch_graph LABELS unit SOURCES test_gpu_torch_graph.c $<TARGET_OBJECTS:torch_caller>
+                SHARED pool_script.c pool_fixture.c
                 LIBS stdc++ -Wl,--no-as-needed fake_c10_cuda fake_c10 NO_DEVICE)
 endif()

@@ -89,15 +89,13 @@ static int use(struct fl_gpu_mirror *m, void *stream)
 static void used_all_the_same(enum fake_cuda_mode mode)
 {
     for (unsigned n = 1; after(0, false, 0); n++) {
-        int rc = 0;
         fake->schedule(mode, n);
         unsigned before = fake->live();
         void *stream = gpu_stream();
-        struct fl_gpu_mirror *m = make(&rc);
-        assert_int_equal(rc, 0);
+        struct fl_gpu_mirror *m = mirror_of_blocks(slot, 3);
         assert_ok(use(m, stream));
         fake->refuse(NULL, n, FL_CUDA_ERROR_UNKNOWN, false);
-        rc = use(m, stream);
+        int rc = use(m, stream);
         bool fired = over();
         assert_true(rc == 0 || fired);
         for (int i = 0; i < 4; i++) { /* as if nothing had been: the clocks say so too */
@@ -124,13 +122,11 @@ GPU_TEST(a_step_that_was_refused_is_the_last_that_is)
 GPU_TEST(an_end_that_is_refused_ends)
 {
     for (unsigned n = 1; after(0, false, 0); n++) {
-        int rc = 0;
         unsigned before = fake->live();
-        struct fl_gpu_mirror *m = make(&rc);
-        assert_int_equal(rc, 0);
+        struct fl_gpu_mirror *m = mirror_of_blocks(slot, 3);
         size_t pinned = mirror_region.held.pinned;
         fake->refuse(NULL, n, FL_CUDA_ERROR_UNKNOWN, false);
-        rc = fl_gpu_mirror_destroy(m);
+        int rc = fl_gpu_mirror_destroy(m);
         bool fired = over();
         assert_true(rc == 0 || fired);
         if (gpu->users != 0) { /* it was not even begun */
@@ -151,13 +147,11 @@ GPU_TEST(an_end_that_is_refused_ends)
 /* Who cannot be waited for may be at the memory still. */
 GPU_TEST(what_cannot_be_waited_for_is_left)
 {
-    void *base, *stream = gpu_stream();
-    int rc = 0;
-    struct fl_gpu_mirror *m = make(&rc);
+    void *stream = gpu_stream();
+    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 3);
 
-    assert_int_equal(rc, 0);
     fake->schedule(FAKE_CUDA_LATE, 0);
-    assert_ok(fl_gpu_mirror_begin(m, &base));
+    (void)mirror_begin(m);
     assert_ok(fl_gpu_mirror_push(m, stream));
     fake->refuse("cuEventQuery", 1, FL_CUDA_ERROR_UNKNOWN, true);
     assert_int_equal(fl_gpu_mirror_destroy(m), -EIO);
@@ -177,13 +171,11 @@ static void refuse_to_wait(void *unused)
 /* Neither an event nor the stream says when a copy is done: the memory is not handed out. */
 GPU_TEST(a_copy_that_nothing_tells_of_keeps_the_memory)
 {
-    void *base, *stream = gpu_stream();
-    int rc = 0;
-    struct fl_gpu_mirror *m = make(&rc);
+    void *stream = gpu_stream();
+    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 3);
 
-    assert_int_equal(rc, 0);
     fake->schedule(FAKE_CUDA_LATE, 0);
-    assert_ok(fl_gpu_mirror_begin(m, &base));
+    (void)mirror_begin(m);
     fake->amid("cuEventRecord", refuse_to_wait, NULL);
     assert_int_equal(fl_gpu_mirror_push(m, stream), -EIO);
     fake->amid(NULL, NULL, NULL);
@@ -196,13 +188,10 @@ GPU_TEST(a_copy_that_nothing_tells_of_keeps_the_memory)
 
 GPU_TEST_WITHIN(a_driver_that_has_ended_is_told, gpu_each, NULL)
 {
-    int rc = 0;
-    void *base = NULL;
     fake->reset(true);
     void *stream = gpu_stream();
-    struct fl_gpu_mirror *m = make(&rc);
-    assert_int_equal(rc, 0);
-    assert_ok(fl_gpu_mirror_begin(m, &base));
+    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 3);
+    (void)mirror_begin(m);
     assert_ok(fl_gpu_mirror_push(m, stream));
     gpu_wait(stream);
     fake->set(FAKE_CUDA_GONE, 1);

@@ -41,17 +41,18 @@ static void in_child(void (*body)(void))
     }                                                                                              \
     static void name##_here(void)
 
-/* As boot would; `path` NULL: the driver's place is not given. */
+/* As boot would. */
 static void start(const char *path)
 {
     static struct fl_options options;
     static char entry[4096];
     char *environment[] = {entry, NULL};
 
-    (void)snprintf(entry, sizeof entry, "FAULTLESS_GPU_DRIVER=%s", path == NULL ? "" : path);
+    (void)snprintf(entry, sizeof entry, "FAULTLESS_GPU_DRIVER=%s", path);
     fl_options_read(&options, environment);
     fl_gpu_start(NULL, &options);
-    fake = path == NULL ? NULL : dlsym(dlopen(path, RTLD_NOW), "fake_cuda");
+    void *library = dlopen(path, RTLD_NOW);
+    fake = library == NULL ? NULL : dlsym(library, "fake_cuda");
 }
 
 static void start_fake(void)
@@ -61,62 +62,47 @@ static void start_fake(void)
     fake->reset(false);
 }
 
-static void want_absent(const char *reason)
+static const struct absent {
+    const char *path, *reason;
+    enum fake_cuda_setting setting; /* of the fake, which is now so */
+    uint64_t value;
+    const char *hidden, *refused; /* calls */
+} absent[] = {
+    {"/nowhere/libcuda.so.1", "/nowhere/libcuda.so.1", .hidden = NULL},
+    {FL_NO_DRIVER, "the driver has no cuInit", .hidden = NULL},
+    {FL_FAKE_CUDA_OLD, "the driver is older than CUDA 12.0", .hidden = NULL},
+    {FL_FAKE_CUDA, "cuInit: error 34", FAKE_CUDA_INIT_CODE, 34, NULL, NULL},
+    {FL_FAKE_CUDA, "cuInit: CUDA_ERROR_NO_DEVICE (100)", FAKE_CUDA_DEVICES, 0, NULL, NULL},
+    {FL_FAKE_CUDA, "cuDeviceGetCount: CUDA_ERROR_UNKNOWN (999)", .refused = "cuDeviceGetCount"},
+    {FL_FAKE_CUDA, "the driver has no cuMemHostRegister", .hidden = "cuMemHostRegister"},
+};
+static const struct absent *which;
+
+static void is_absent(void)
 {
     struct fl_gpu *g = NULL;
 
+    start(which->path);
+    if (strcmp(which->path, FL_FAKE_CUDA) == 0) {
+        bool plain = which->hidden != NULL || which->refused != NULL;
+        fake->reset(false);
+        fake->set(plain ? FAKE_CUDA_GONE : which->setting, which->value);
+        fake->refuse(which->refused, which->refused != NULL, FL_CUDA_ERROR_UNKNOWN, false);
+        fake->hide(which->hidden != NULL ? which->hidden : "");
+    }
     for (int i = 0; i < 2; i++) { /* the second time it is not looked for */
         WANT(fl_gpu_open(0, &g) == -ENODEV);
-        WANT(strstr(fl_gpu_error(), reason) != NULL);
+        WANT(strstr(fl_gpu_error(), which->reason) != NULL);
         WANT(g == NULL);
     }
+    WANT(fake == NULL || fake->calls("cuInit") <= 1);
 }
 
-IN_CHILD(no_file)
+GPU_TEST_WITHIN(no_driver_is_a_status, NULL, NULL)
 {
-    start("/nowhere/libcuda.so.1");
-    want_absent("/nowhere/libcuda.so.1");
-}
-
-IN_CHILD(another_library)
-{
-    start(FL_NO_DRIVER);
-    want_absent("the driver has no cuInit");
-}
-
-IN_CHILD(a_stub)
-{
-    start_fake();
-    fake->set(FAKE_CUDA_INIT_CODE, FL_CUDA_ERROR_STUB_LIBRARY);
-    want_absent("cuInit: error 34");
-    WANT(fake->calls("cuInit") == 1);
-}
-
-IN_CHILD(no_device)
-{
-    start_fake();
-    fake->set(FAKE_CUDA_DEVICES, 0);
-    want_absent("cuInit: CUDA_ERROR_NO_DEVICE (100)");
-}
-
-IN_CHILD(no_device_later)
-{
-    start_fake();
-    fake->refuse("cuDeviceGetCount", 1, FL_CUDA_ERROR_UNKNOWN, false);
-    want_absent("cuDeviceGetCount: CUDA_ERROR_UNKNOWN (999)");
-}
-
-IN_CHILD(a_call_is_missing)
-{
-    start_fake();
-    fake->hide("cuMemHostRegister");
-    want_absent("the driver has no cuMemHostRegister");
-}
-
-IN_CHILD(too_old)
-{
-    start(FL_FAKE_CUDA_OLD);
-    want_absent("the driver is older than CUDA 12.0");
+    for (which = absent; which < absent + sizeof absent / sizeof absent[0]; which++) {
+        in_child(is_absent);
+    }
 }
 
 static void want_open(void)
@@ -135,7 +121,6 @@ IN_CHILD(old_without_what_is_optional)
 
     start_fake();
     fake->set(FAKE_CUDA_VERSION, 12000);
-    want_open();
     WANT(fl_gpu_open(0, &g) == 0);
     WANT(!g->has_batch);
     WANT(fl_gpu_close(g) == 0);

@@ -1,17 +1,49 @@
 /* The fake driver catches what it is there to catch: each planted bug is reported, and what is
- * right is not. */
-#include "gpu/fake_calls.h"
+ * right is not. Of stream capture it says what cuda.h says: the three modes, the legacy stream
+ * (906), captured events, the whole context; and which calls take another context's stream. */
+#include "gpu/gpu_fixture.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LEN = 4096, PAGES = 16 };
+enum {
+    LEN = 4096,
+    PAGES = 16,
+    GLOBAL = 0,
+    THREAD_LOCAL = 1,
+    UNSUPPORTED = FL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+};
+
+static uint64_t take(size_t len)
+{
+    fl_CUdeviceptr p = 0;
+
+    assert_int_equal(fl_cuda.cuMemAlloc(&p, len), 0);
+    return p;
+}
+
+static fl_CUevent record(void *stream)
+{
+    fl_CUevent e = NULL;
+
+    assert_int_equal(fl_cuda.cuEventCreate(&e, FL_CU_EVENT_DISABLE_TIMING), 0);
+    assert_int_equal(fl_cuda.cuEventRecord(e, stream), 0);
+    return e;
+}
+
+/* What has been reported is what was planted: the test's end is to find nothing. */
+static void reported(unsigned races, unsigned violations)
+{
+    assert_int_equal(fake->races(), races);
+    assert_int_equal(fake->violations(), violations);
+    assert_true((fake->report()[0] != '\0') == (races + violations > 0));
+    fake->reset(true);
+}
 
 static void *pages(size_t len)
 {
@@ -21,104 +53,52 @@ static void *pages(size_t len)
     return p;
 }
 
+static enum fake_cuda_mode in;
+
 static void in_each_mode(void (*body)(void))
 {
-    for (int m = FAKE_CUDA_EAGER; m <= FAKE_CUDA_RANDOM; m++) {
+    for (in = FAKE_CUDA_EAGER; in <= FAKE_CUDA_RANDOM; in++) {
         fake->reset(true);
-        fake->schedule((enum fake_cuda_mode)m, 7);
+        fake->schedule(in, 7);
         body();
     }
 }
 
-static void hand_on_unordered(void)
+/* What each of the words does to the same bytes: wa, ra: stream a writes, reads; ea: a records the
+ * event; va: a waits for it; s: the host does. A and B are blocking, L the legacy stream. */
+static const struct {
+    const char *words;
+    unsigned races;
+} orders[] = {
+    {"wa wb", 1},      {"wa ea vb wb", 0}, {"ea wa vb wb", 1}, {"wa ea vb eb vc wc", 0},
+    {"wa ea s wb", 0}, {"wA wL wB", 0},    {"wL wa", 1},       {"ra rb ra", 0},
+    {"ra rb wa", 1},
+};
+
+static void in_order(void)
 {
-    uint64_t p = take(LEN);
-
-    gpu_fill(gpu_stream(), p, LEN, 1);
-    gpu_fill(gpu_stream(), p, LEN, 2);
-    reported(1, 0);
-}
-
-static void hand_on_after_event(void)
-{
-    void *a = gpu_stream(), *b = gpu_stream();
-    uint64_t p = take(LEN);
-
-    gpu_fill(a, p, LEN, 1);
-    assert_int_equal(fl_cuda.cuStreamWaitEvent(b, record(a), 0), 0);
-    gpu_fill(b, p, LEN, 2);
-    assert_true(fake->holds(p, LEN, 2));
-    reported(0, 0);
-}
-
-static void hand_on_after_early_event(void)
-{
-    void *a = gpu_stream(), *b = gpu_stream();
-    uint64_t p = take(LEN);
-    fl_CUevent e = record(a);
-
-    gpu_fill(a, p, LEN, 1);
-    assert_int_equal(fl_cuda.cuStreamWaitEvent(b, e, 0), 0);
-    gpu_fill(b, p, LEN, 2);
-    reported(1, 0);
-}
-
-static void hand_on_through_third(void)
-{
-    void *a = gpu_stream(), *b = gpu_stream(), *c = gpu_stream();
-    uint64_t p = take(LEN);
-
-    gpu_fill(a, p, LEN, 1);
-    assert_int_equal(fl_cuda.cuStreamWaitEvent(b, record(a), 0), 0);
-    assert_int_equal(fl_cuda.cuStreamWaitEvent(c, record(b), 0), 0);
-    gpu_fill(c, p, LEN, 3);
-    assert_true(fake->holds(p, LEN, 3));
-    reported(0, 0);
-}
-
-static void hand_on_after_host_waited(void)
-{
-    void *a = gpu_stream(), *b = gpu_stream();
-    uint64_t p = take(LEN);
-
-    gpu_fill(a, p, LEN, 1);
-    assert_int_equal(fl_cuda.cuEventSynchronize(record(a)), 0);
-    gpu_fill(b, p, LEN, 2);
-    gpu_wait(b);
-    gpu_fill(a, p, LEN, 3);
-    assert_true(fake->holds(p, LEN, 3));
-    reported(0, 0);
-}
-
-/* Two that only read need no order; next to each other is not the same bytes. */
-static void read_side_by_side(void)
-{
-    void *a = gpu_stream(), *b = gpu_stream();
-    uint64_t p = take(2 * LEN);
-
-    assert_int_equal(fake->kernel(a, p, LEN, 0, 0, 0), 0);
-    assert_int_equal(fake->kernel(b, p, LEN, p + LEN, LEN, 1), 0);
-    assert_int_equal(fake->kernel(a, p, LEN, 0, 0, 0), 0);
-    assert_int_equal(fake->races(), 0);
-    assert_int_equal(fake->kernel(a, 0, 0, p, 1, 1), 0);
-    reported(1, 0);
-}
-
-static void legacy_stream_orders(void)
-{
-    fl_CUstream a = NULL, b = NULL;
-    uint64_t p = take(LEN);
-
-    assert_int_equal(fl_cuda.cuStreamCreate(&a, 0), 0);
-    assert_int_equal(fl_cuda.cuStreamCreate(&b, 0), 0);
-    gpu_fill(a, p, LEN, 1);
-    gpu_fill(NULL, p, LEN, 2);
-    gpu_fill(b, p, LEN, 3);
-    assert_true(fake->holds(p, LEN, 3));
-    assert_int_equal(fake->races(), 0);
-    gpu_fill(gpu_stream(), p, LEN, 4); /* which is not blocking */
-    assert_true(fake->races() > 0);
-    fake->reset(true);
+    for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
+        void *stream[128] = {NULL};
+        fl_CUevent e = NULL;
+        uint64_t p = take(LEN);
+        unsigned char n = 0;
+        fake->schedule(in, i);
+        for (const char *w = orders[i].words; *w != '\0'; w += strcspn(w, " "), w += *w == ' ') {
+            void **s = &stream[(unsigned char)w[w[0] != 's']];
+            if (*s == NULL && (w[1] == 'A' || w[1] == 'B')) {
+                assert_int_equal(fl_cuda.cuStreamCreate((fl_CUstream *)s, 0), 0);
+            }
+            *s = *s == NULL && w[1] != 'L' ? gpu_stream() : *s;
+            fl_CUresult code = w[0] == 'w'   ? fake->kernel(*s, 0, 0, p, LEN, ++n)
+                               : w[0] == 'r' ? fake->kernel(*s, p, LEN, 0, 0, 0)
+                               : w[0] == 'v' ? fl_cuda.cuStreamWaitEvent(*s, e, 0)
+                               : w[0] == 's' ? fl_cuda.cuEventSynchronize(e)
+                                             : ((e = record(*s)), 0);
+            assert_int_equal(code, 0);
+        }
+        assert_true(orders[i].races != 0 || n == 0 || fake->holds(p, LEN, n));
+        reported(orders[i].races, 0);
+    }
 }
 
 static void pinned_source_changes(void)
@@ -141,20 +121,10 @@ static void pinned_source_changes(void)
     reported(1, 0);
 }
 
-GPU_TEST(nothing_orders_it)
+GPU_TEST(what_nothing_orders_is_reported)
 {
-    in_each_mode(hand_on_unordered);
-    in_each_mode(hand_on_after_early_event);
+    in_each_mode(in_order);
     in_each_mode(pinned_source_changes);
-}
-
-GPU_TEST(something_orders_it)
-{
-    in_each_mode(hand_on_after_event);
-    in_each_mode(hand_on_through_third);
-    in_each_mode(hand_on_after_host_waited);
-    in_each_mode(read_side_by_side);
-    in_each_mode(legacy_stream_orders);
 }
 
 GPU_TEST(a_query_that_says_yes_orders)
@@ -167,27 +137,10 @@ GPU_TEST(a_query_that_says_yes_orders)
     gpu_fill(a, p, LEN, 1);
     e = record(a);
     assert_int_equal(fl_cuda.cuEventQuery(e), FL_CUDA_ERROR_NOT_READY);
-    assert_int_equal(fake->pending(a), 2);
-    assert_int_equal(fake->step(a, 1), 1);
-    assert_int_equal(fl_cuda.cuEventQuery(e), FL_CUDA_ERROR_NOT_READY);
-    assert_int_equal(fake->step(a, 9), 1);
+    assert_true(fake->holds(p, LEN, 1)); /* it has run, and the host does not know */
     assert_int_equal(fl_cuda.cuEventQuery(e), 0);
     gpu_fill(b, p, LEN, 2);
     reported(0, 0);
-}
-
-GPU_TEST(late_work_overwrites_what_was_handed_on_too_early)
-{
-    void *a = gpu_stream(), *b = gpu_stream();
-    uint64_t p = take(LEN);
-
-    fake->schedule(FAKE_CUDA_LATE, 0);
-    gpu_fill(a, p, LEN, 1);
-    gpu_fill(b, p, LEN, 2);
-    gpu_wait(b);
-    gpu_wait(a);
-    assert_true(fake->holds(p, LEN, 1));
-    reported(1, 0);
 }
 
 GPU_TEST(the_host_cannot_touch_device_memory)
@@ -299,57 +252,15 @@ GPU_TEST(what_is_freed_is_not_used)
 GPU_TEST(freeing_waits_for_the_device_and_is_counted)
 {
     void *s = gpu_stream();
-    uint64_t p = take(LEN), q = take(LEN);
+    uint64_t p = take(LEN);
 
     fake->schedule(FAKE_CUDA_LATE, 0);
-    gpu_fill(s, q, LEN, 1);
-    assert_int_equal(fake->pending(s), 1);
+    gpu_fill(s, take(LEN), LEN, 1);
+    fl_CUevent e = record(s);
     assert_int_equal(fake->implicit_syncs(), 0);
     assert_int_equal(fl_cuda.cuMemFree(p), 0);
-    assert_int_equal(fake->pending(s), 0);
+    assert_int_equal(fl_cuda.cuEventQuery(e), 0);
     assert_int_equal(fake->implicit_syncs(), 1);
-    reported(0, 0);
-}
-
-GPU_TEST(memory_is_first_fit_and_ends)
-{
-    uint64_t p[4];
-    size_t left, total;
-
-    fake->set(FAKE_CUDA_CAPACITY, 4 * LEN);
-    for (int i = 0; i < 4; i++) {
-        p[i] = take(LEN);
-    }
-    assert_int_equal(fl_cuda.cuMemFree(p[0]), 0);
-    assert_int_equal(fl_cuda.cuMemFree(p[2]), 0);
-    assert_int_equal(fl_cuda.cuMemGetInfo(&left, &total), 0);
-    assert_int_equal(left, 2 * LEN);
-    assert_int_equal(total, 4 * LEN);
-    fl_CUdeviceptr q;
-    assert_int_equal(fl_cuda.cuMemAlloc(&q, 2 * LEN), FL_CUDA_ERROR_OUT_OF_MEMORY);
-    assert_int_equal(take(LEN), p[0]);
-    assert_int_equal(take(512), p[2]);
-    assert_int_equal(fake->used(0), 3 * LEN + 512);
-    assert_int_equal(fake->live(), 4);
-    reported(0, 0);
-}
-
-GPU_TEST(the_nth_call_fails)
-{
-    fl_CUdeviceptr p;
-    uint64_t before = fake->calls(NULL);
-
-    fake->refuse("cuMemAlloc", 2, FL_CUDA_ERROR_OUT_OF_MEMORY, false);
-    assert_int_equal(fl_cuda.cuMemAlloc(&p, LEN), 0);
-    assert_false(fake->refused());
-    assert_int_equal(fl_cuda.cuMemAlloc(&p, LEN), FL_CUDA_ERROR_OUT_OF_MEMORY);
-    assert_true(fake->refused());
-    assert_int_equal(fl_cuda.cuMemAlloc(&p, LEN), 0);
-    assert_int_equal(fake->calls("cuMemAlloc"), 3);
-    fake->refuse(NULL, 1, FL_CUDA_ERROR_UNKNOWN, true);
-    assert_int_equal(fl_cuda.cuMemAlloc(&p, LEN), FL_CUDA_ERROR_UNKNOWN);
-    assert_int_equal(fl_cuda.cuCtxSynchronize(), FL_CUDA_ERROR_UNKNOWN);
-    assert_int_equal(fake->calls(NULL), before + 5);
     reported(0, 0);
 }
 
@@ -366,7 +277,6 @@ static void want_the_lock(void *arg)
 
 GPU_TEST(a_lock_over_a_call_is_found)
 {
-    fake->set(FAKE_CUDA_REENTER, 1);
     fake->amid("cuCtxSynchronize", want_the_lock, NULL);
     assert_int_equal(fl_cuda.cuCtxSynchronize(), 0);
     assert_int_equal(fake->violations(), 0);
@@ -383,6 +293,189 @@ GPU_TEST(a_lock_over_a_call_is_found)
            })) {
         sched_yield();
     }
+    reported(0, 1);
+}
+
+GPU_TEST(contexts_and_handles_are_looked_at)
+{
+    fl_CUstream s = gpu_stream();
+    fl_CUdeviceptr p;
+    unsigned long long first, second;
+
+    assert_int_equal(fl_cuda.cuStreamGetId(s, &first), 0);
+    gpu_stream_end(s);
+    assert_int_equal(fl_cuda.cuStreamGetId(s, &second), FL_CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    assert_ptr_equal(gpu_stream(), s);
+    assert_int_equal(fl_cuda.cuStreamGetId(s, &second), 0);
+    assert_true(second != first);
+    fl_CUevent e = record(s);
+    assert_int_equal(fl_cuda.cuEventDestroy(e), 0);
+    assert_int_equal(fl_cuda.cuEventQuery(e), FL_CUDA_ERROR_INVALID_HANDLE);
+    assert_int_equal(fake->violations(), 2);
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(NULL), 0);
+    assert_int_equal(fl_cuda.cuMemAlloc(&p, LEN), FL_CUDA_ERROR_INVALID_CONTEXT);
+    void *other = fake->context_new(0);
+    assert_int_equal(fl_cuda.cuEventRecord(e, s), FL_CUDA_ERROR_INVALID_HANDLE);
+    fake->context_end(other);
+    assert_int_equal(fl_cuda.cuMemAlloc(&p, LEN), FL_CUDA_ERROR_INVALID_CONTEXT);
+    assert_int_equal(fl_cuda.cuCtxPushCurrent(other), FL_CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
+    fake->reset(true);
+}
+
+GPU_TEST(a_child_is_told_apart)
+{
+    int status;
+
+    pid_t child = fork();
+    if (child == 0) {
+        size_t left, total;
+        bool refused = fl_cuda.cuMemGetInfo(&left, &total) == FL_CUDA_ERROR_NOT_INITIALIZED &&
+                       fake->violations() == 1;
+        _exit(refused ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static fl_CUevent new_event(void)
+{
+    fl_CUevent e = NULL;
+
+    assert_int_equal(fl_cuda.cuEventCreate(&e, FL_CU_EVENT_DISABLE_TIMING), 0);
+    return e;
+}
+
+/* An unsafe call from a thread of that mode. */
+static fl_CUresult unsafe_in(fl_CUstreamCaptureMode mode)
+{
+    fl_CUdeviceptr p = 0;
+
+    assert_int_equal(fl_cuda.cuThreadExchangeStreamCaptureMode(&mode), 0);
+    fl_CUresult code = fl_cuda.cuMemAlloc(&p, LEN);
+    assert_int_equal(fl_cuda.cuThreadExchangeStreamCaptureMode(&mode), 0);
+    return code;
+}
+
+static void *unsafe_elsewhere(void *mode)
+{
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
+    return (void *)(intptr_t)unsafe_in((int)(intptr_t)mode);
+}
+
+static fl_CUresult elsewhere(fl_CUstreamCaptureMode mode)
+{
+    pthread_t thread;
+    void *code = NULL;
+
+    assert_int_equal(pthread_create(&thread, NULL, unsafe_elsewhere, (void *)(intptr_t)mode), 0);
+    assert_int_equal(pthread_join(thread, &code), 0);
+    return (fl_CUresult)(intptr_t)code;
+}
+
+GPU_TEST(modes_forbid_what_they_forbid)
+{
+    static const struct {
+        int capture, thread;
+        fl_CUresult mine, others;
+    } row[] = {
+        {GLOBAL, GLOBAL, UNSUPPORTED, UNSUPPORTED},
+        {GLOBAL, THREAD_LOCAL, UNSUPPORTED, 0},
+        {GLOBAL, FL_CU_STREAM_CAPTURE_MODE_RELAXED, 0, 0},
+        {THREAD_LOCAL, GLOBAL, UNSUPPORTED, 0},
+        {THREAD_LOCAL, THREAD_LOCAL, UNSUPPORTED, 0},
+        {THREAD_LOCAL, FL_CU_STREAM_CAPTURE_MODE_RELAXED, 0, 0},
+        {FL_CU_STREAM_CAPTURE_MODE_RELAXED, GLOBAL, 0, 0},
+        {FL_CU_STREAM_CAPTURE_MODE_RELAXED, THREAD_LOCAL, 0, 0},
+    };
+
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        void *s = gpu_stream();
+        fake->capture_as(row[i].capture);
+        fake->capture(s, true);
+        assert_int_equal(unsafe_in(row[i].thread), row[i].mine);
+        assert_int_equal(elsewhere(row[i].thread), row[i].others);
+        fake->capture(s, false);
+        reported(0, (unsigned)(row[i].mine != 0) + (unsigned)(row[i].others != 0));
+    }
+}
+
+GPU_TEST(nothing_waits_for_a_context_that_captures)
+{
+    void *s = gpu_stream();
+    fl_CUstreamCaptureMode mode = FL_CU_STREAM_CAPTURE_MODE_RELAXED;
+
+    fake->capture(s, true);
+    assert_int_equal(fl_cuda.cuThreadExchangeStreamCaptureMode(&mode), 0);
+    assert_int_equal(fl_cuda.cuCtxSynchronize(), UNSUPPORTED);
+    assert_int_equal(fl_cuda.cuThreadExchangeStreamCaptureMode(&mode), 0);
+    fake->capture(s, false);
+    assert_int_equal(fl_cuda.cuCtxSynchronize(), 0);
+    reported(0, 1);
+}
+
+GPU_TEST(the_legacy_stream_is_implied_by_blocking_ones)
+{
+    fl_CUstream blocking = NULL;
+    int status;
+    fl_CUevent e = new_event();
+    void *s = gpu_stream();
+
+    assert_int_equal(fl_cuda.cuStreamCreate(&blocking, 0), 0);
+    fake->capture(s, true); /* that blocks no other thread */
+    assert_int_equal(fl_cuda.cuStreamIsCapturing(NULL, &status), 0);
+    assert_int_equal(fl_cuda.cuEventRecord(e, NULL), 0);
+    fake->capture(s, false);
+    fake->capture(blocking, true);
+    assert_int_equal(fl_cuda.cuStreamIsCapturing(NULL, &status),
+                     FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    assert_int_equal(fake->violations(), 0); /* to ask is no harm */
+    assert_int_equal(fl_cuda.cuEventRecord(e, NULL), FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    fake->capture(blocking, false);
+    reported(0, 1);
+}
+
+GPU_TEST(captured_events_are_the_captures)
+{
+    void *s = gpu_stream(), *t = gpu_stream();
+    fl_CUevent within = new_event(), before = new_event();
+    fl_CUstreamCaptureMode mode = FL_CU_STREAM_CAPTURE_MODE_RELAXED;
+
+    assert_int_equal(fl_cuda.cuEventRecord(before, t), 0);
+    fake->capture(s, true);
+    assert_int_equal(fl_cuda.cuThreadExchangeStreamCaptureMode(&mode), 0);
+    assert_int_equal(fl_cuda.cuEventRecord(within, s), 0);
+    assert_int_equal(fl_cuda.cuStreamWaitEvent(s, within, 0), 0);
+    assert_int_equal(fl_cuda.cuEventQuery(before), 0);
+    assert_int_equal(fl_cuda.cuEventQuery(within), FL_CUDA_ERROR_CAPTURED_EVENT);
+    assert_int_equal(fl_cuda.cuEventSynchronize(within), FL_CUDA_ERROR_CAPTURED_EVENT);
+    assert_int_equal(fl_cuda.cuStreamWaitEvent(s, before, 0),
+                     FL_CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    assert_int_equal(fl_cuda.cuStreamWaitEvent(t, within, 0),
+                     FL_CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    assert_int_equal(fl_cuda.cuThreadExchangeStreamCaptureMode(&mode), 0);
+    fake->capture(s, false);
+    reported(0, 4);
+}
+
+GPU_TEST(a_stream_of_another_context_is_taken_where_it_may_be)
+{
+    void *s = gpu_stream();
+    fl_CUcontext of = NULL;
+    unsigned long long id;
+    int status;
+
+    void *other = fake->context_new(1);
+    fl_CUevent e = new_event();
+    assert_int_equal(fl_cuda.cuStreamGetId(s, &id), 0);
+    assert_int_equal(fl_cuda.cuStreamIsCapturing(s, &status), 0);
+    assert_int_equal(fl_cuda.cuStreamGetCtx(s, &of), 0);
+    assert_ptr_equal(of, gpu->context);
+    assert_int_equal(fl_cuda.cuStreamWaitEvent(s, e, 0), 0);
+    assert_int_equal(fake->violations(), 0);
+    assert_int_equal(fl_cuda.cuEventRecord(e, s), FL_CUDA_ERROR_INVALID_HANDLE);
+    fake->context_end(other);
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
     reported(0, 1);
 }
 

@@ -4,6 +4,7 @@
 #include "gpu/pool_fixture.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -102,59 +103,6 @@ GPU_TEST(a_limit_holds_with_each_strategy)
     }
 }
 
-/* The driver gives whole pages of 2 MiB: a chunk of a little more than one takes two. */
-GPU_TEST(what_the_driver_takes_counts)
-{
-    uint64_t x[64];
-    unsigned n = 0;
-
-    struct fl_gpu_pool *p = POOL(FL_GPU_UNPOOLED, o.limit = MIB(64));
-    while (n < 64 && fl_gpu_pool_alloc(p, MIB(2) + 256, NULL, &x[n]) == 0) {
-        n++;
-    }
-    assert_int_equal(n, 16);
-    assert_true(fake == NULL || fake->used(0) == MIB(64));
-    while (n > 0) {
-        pool_give(p, x[--n], NULL);
-    }
-    pool_end(p);
-}
-
-/* What the driver gives beyond the request is the pool's: it serves the next. */
-GPU_TEST(whole_pages_are_served_from)
-{
-    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
-    uint64_t x = pool_take(p, MIB(1) + KIB(512), NULL), y = pool_take(p, KIB(512), NULL);
-
-    assert_int_equal(pool_stats(p).driver_allocs, 1);
-    assert_int_equal(pool_held(p), MIB(2));
-    assert_true(fake == NULL || fake->used(0) == MIB(2));
-    uint64_t z = pool_take(p, KIB(512), NULL); /* too small for a page of its own */
-    assert_int_equal(pool_held(p), MIB(2) + KIB(512));
-    pool_give(p, x, NULL);
-    pool_give(p, y, NULL);
-    pool_give(p, z, NULL);
-    pool_end(p);
-}
-
-/* A chunk that the limit cuts is cut to whole pages: cut in the middle of one it would be refused,
- * and all that is idle would go back for it. */
-GPU_TEST(what_the_limit_leaves_is_taken_in_whole_pages)
-{
-    static const struct {
-        size_t limit, held;
-    } row[] = {{MIB(5), MIB(4)}, {MIB(3), MIB(2)}, {MIB(1) + KIB(512), MIB(1) - 256}};
-
-    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.limit = row[i].limit, o.chunk = MIB(8));
-        uint64_t x = pool_take(p, KIB(256), NULL);
-        assert_int_equal(pool_stats(p).retries, 0);
-        assert_int_equal(pool_held(p), row[i].held);
-        pool_give(p, x, NULL);
-        pool_end(p);
-    }
-}
-
 /* The driver's refusals are not held against it. */
 GPU_FAKE_TEST(what_is_refused_is_not_held)
 {
@@ -204,27 +152,34 @@ GPU_TEST(older_programs_have_the_defaults)
     pool_end(p);
 }
 
-GPU_TEST(the_defaults_are_paddles)
-{
-    struct fl_gpu_pool_options o;
+#define REFUSED(strategy_, ...)                                                                    \
+    do {                                                                                           \
+        struct fl_gpu_pool_options o = pool_options(strategy_);                                    \
+        struct fl_gpu_pool *p = NULL;                                                              \
+        __VA_ARGS__;                                                                               \
+        assert_int_equal(fl_gpu_pool_create(gpu, &o, &p), -EINVAL);                                \
+    } while (0)
 
-    fl_gpu_pool_defaults(&o, FL_GPU_PINNED);
-    o.initial = o.regrow = MIB(4);
-    struct fl_gpu_pool *p = pool_with(&o);
-    assert_ptr_equal(p->strategy, fl_strategy_get(FL_GPU_NAIVE_BEST_FIT));
-    uint64_t x[50];
-    for (unsigned i = 0; i < 50; i++) {
-        x[i] = pool_take(p, KIB(4), NULL);
+/* MXNet: pages below 32 are fatal, Round's is a power of two, its cutoff 20 to 34. */
+GPU_TEST(options_that_make_no_sense_are_refused)
+{
+    static const enum fl_gpu_strategy binned[] = {FL_GPU_NAIVE, FL_GPU_ROUND};
+    struct fl_gpu_pool *none = NULL;
+
+    for (unsigned i = 0; i < 2; i++) {
+        REFUSED(binned[i], o.page = 31);
+        pool_end(POOL(binned[i], o.page = 32));
+        REFUSED(binned[i], o.reserve_percent = 101);
     }
-    assert_int_equal(pool_stats(p).driver_allocs, 1);
-    for (unsigned i = 0; i < 50; i++) {
-        pool_give(p, x[i], NULL);
-    }
-    pool_end(p);
-    fl_gpu_pool_defaults(&o, FL_GPU_DEVICE);
-    p = pool_with(&o);
-    assert_ptr_equal(p->strategy, fl_strategy_get(FL_GPU_AUTO_GROWTH));
-    pool_end(p);
+    REFUSED(FL_GPU_ROUND, o.page = 3000);
+    REFUSED(FL_GPU_ROUND, o.linear_cutoff = 19);
+    REFUSED(FL_GPU_ROUND, o.linear_cutoff = 35);
+    REFUSED(FL_GPU_NAIVE_BEST_FIT, o.fraction = 1.5);
+    REFUSED((enum fl_gpu_strategy)99, );
+    REFUSED(FL_GPU_AUTO_GROWTH, o.size = 8);
+    REFUSED(FL_GPU_AUTO_GROWTH, o.gc_gb = NAN);
+    REFUSED(FL_GPU_AUTO_GROWTH, o.gc_fraction = NAN);
+    assert_int_equal(fl_gpu_pool_create(gpu, NULL, &none), -EINVAL);
 }
 
 static struct fl_gpu_device_stats of_device(int device)

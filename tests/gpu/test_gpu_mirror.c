@@ -77,39 +77,42 @@ GPU_TEST_WITHIN(blocks_lie_apart_and_inputs_once_a_slot, NULL, NULL)
     }
 }
 
+#define REFUSED(code, slots, n, ...)                                                               \
+    do {                                                                                           \
+        struct fl_gpu_mirror_options o = mirror_options(slots, n);                                 \
+        struct fl_gpu_mirror *m = NULL;                                                            \
+        __VA_ARGS__;                                                                               \
+        assert_int_equal(fl_gpu_mirror_create(gpu, &o, &m), code);                                 \
+        assert_null(m);                                                                            \
+    } while (0)
+
 GPU_TEST(what_cannot_be_laid_out_is_refused)
 {
-    struct fl_gpu_slot bad[] = {{.size = 1, .align = 3}, {.size = SIZE_MAX}, {.size = 8}};
-    struct fl_gpu_slot two[] = {{.size = SIZE_MAX / 4}, {.size = SIZE_MAX / 4}};
-    struct fl_gpu_mirror *m = NULL;
-    for (size_t i = 0; i < 2; i++) {
-        struct fl_gpu_mirror_options o = mirror_options(&bad[i], 1);
-        assert_int_equal(fl_gpu_mirror_create(gpu, &o, &m), -EINVAL);
-    }
-    struct fl_gpu_mirror_options o = mirror_options(two, 2);
-    assert_int_equal(fl_gpu_mirror_create(gpu, &o, &m), -EINVAL);
-    o = mirror_options(&bad[2], 0);
-    assert_int_equal(fl_gpu_mirror_create(gpu, &o, &m), -EINVAL);
-    o = mirror_options(&bad[2], 1);
-    o.inputs = 3;
-    assert_int_equal(fl_gpu_mirror_create(gpu, &o, &m), -EINVAL);
-    o = mirror_options(&bad[2], 1);
-    assert_int_equal(fl_gpu_mirror_create(gpu, &o, NULL), -EINVAL);
-    assert_int_equal(fl_gpu_mirror_create(gpu, NULL, &m), -EINVAL);
+    struct fl_gpu_slot odd = {.size = 1, .align = 3}, all = {.size = SIZE_MAX}, good = {.size = 8},
+                       large = {.size = SIZE_MAX / 64},
+                       two[] = {{.size = SIZE_MAX / 4}, {.size = SIZE_MAX / 4}};
+    struct fl_gpu_mirror_options right = mirror_options(&good, 1);
+    struct fl_gpu_mirror *none = NULL;
+
+    REFUSED(-EINVAL, &odd, 1);
+    REFUSED(-EINVAL, &all, 1);
+    REFUSED(-EINVAL, two, 2);
+    REFUSED(-EINVAL, &good, 0);
+    REFUSED(-EINVAL, &good, 1, o.inputs = 3);
+    REFUSED(-ENOMEM, &large, 1);
+    assert_int_equal(fl_gpu_mirror_create(gpu, &right, NULL), -EINVAL);
+    assert_int_equal(fl_gpu_mirror_create(gpu, NULL, &none), -EINVAL);
     assert_int_equal(fl_gpu_mirror_destroy(NULL), -EINVAL);
-    o = mirror_options(&(struct fl_gpu_slot){.size = SIZE_MAX / 64}, 1);
-    assert_int_equal(fl_gpu_mirror_create(gpu, &o, &m), -ENOMEM);
-    assert_null(m);
 }
 
 GPU_TEST(twins_are_one_addition_apart)
 {
-    struct fl_gpu_slot slot[] = {{.size = KIB(100), .input = true}, {.size = MIB(3)}};
-    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 2);
+    struct fl_gpu_mirror *m = mirror_of_input(MIB(3), 1);
     const struct fl_gpu_mirror_map *map = fl_gpu_mirror_map(m);
     uint64_t first = mirror_twin(m, 0);
+
     assert_true(first != 0);
-    assert_int_equal(mirror_twin(m, slot[1].offset + 5) - first, slot[1].offset + 5);
+    assert_int_equal(mirror_twin(m, MIB(4) + 5) - first, MIB(4) + 5);
     assert_int_equal(fl_gpu_twin(map, (char *)map->host - 1), 0);
     assert_int_equal(fl_gpu_twin(map, (char *)map->host + map->len), 0);
     assert_int_equal(fl_gpu_twin(map, m), 0);
@@ -127,9 +130,8 @@ GPU_SCHEDULED(slots_are_written_when_they_are_not_read)
     const struct fl_gpu_mirror_map *map = fl_gpu_mirror_map(m);
 
     for (unsigned i = 0; i < 20; i++) {
-        void *base = NULL;
         unsigned char value = (unsigned char)(i + 1);
-        assert_ok(fl_gpu_mirror_begin(m, &base));
+        void *base = mirror_begin(m);
         assert_ptr_equal(base, mirror_host(m, i % 2 * m->zone));
         mirror_write((char *)base + slot[0].offset, slot[0].size, value);
         mirror_write((char *)base + slot[1].offset, slot[1].size, (unsigned char)(value ^ 0x80));
@@ -155,17 +157,11 @@ GPU_SCHEDULED(slots_are_written_when_they_are_not_read)
 }
 
 /* That it would be seen: the slot that was just pushed is written. */
-GPU_TEST(who_does_not_begin_is_reported)
+GPU_FAKE_TEST(who_does_not_begin_is_reported)
 {
-    struct fl_gpu_slot slot[] = {{.size = KIB(20), .input = true}};
-    void *base = NULL;
-    if (fake == NULL) {
-        return;
-    }
     fake->schedule(FAKE_CUDA_LATE, 0);
-    void *stream = gpu_stream();
-    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 1);
-    assert_ok(fl_gpu_mirror_begin(m, &base));
+    struct fl_gpu_mirror *m = mirror_of_input(KIB(20), 2);
+    void *stream = gpu_stream(), *base = mirror_begin(m);
     mirror_write(base, KIB(20), 1);
     assert_ok(fl_gpu_mirror_push(m, stream));
     mirror_write(base, KIB(20), 2);
@@ -174,21 +170,29 @@ GPU_TEST(who_does_not_begin_is_reported)
     fake->reset(true);
 }
 
-/* A range that is pushed by itself holds its slot too, whichever stream it is on. */
+/* A range that is pushed by itself holds its slot too, whichever stream it is on; also one that has
+ * gone, whose handle is another's by now. */
 GPU_SCHEDULED(each_stream_counts)
 {
-    struct fl_gpu_slot slot[] = {{.size = KIB(256), .input = true}};
-    void *a = gpu_stream(), *b = gpu_stream(), *base = NULL;
-    struct fl_gpu_mirror_options o = mirror_options(slot, 1);
-    o.inputs = 1;
-    struct fl_gpu_mirror *m = mirror_of(&o);
+    void *a = gpu_stream(), *b = gpu_stream();
+    struct fl_gpu_mirror *m = mirror_of_input(KIB(256), 1);
 
     for (unsigned char i = 1; i < 6; i++) {
-        assert_ok(fl_gpu_mirror_begin(m, &base));
+        char *base = mirror_begin(m);
         mirror_write(base, KIB(256), i);
         assert_ok(fl_gpu_mirror_push_range(m, base, KIB(128), a));
-        assert_ok(fl_gpu_mirror_push_range(m, (char *)base + KIB(128), KIB(128), b));
+        assert_ok(fl_gpu_mirror_push_range(m, base + KIB(128), KIB(128), b));
     }
+    for (unsigned char i = 1; i < 6; i++) {
+        char *base = mirror_begin(m);
+        mirror_write(base, KIB(256), i);
+        for (size_t half = 0; half < 2; half++) {
+            void *brief = gpu_stream();
+            assert_ok(fl_gpu_mirror_push_range(m, base + half * KIB(128), KIB(128), brief));
+            gpu_stream_end(brief);
+        }
+    }
+    (void)mirror_begin(m);
     assert_true(gpu_holds(a, mirror_twin(m, 0), KIB(128), 5));
     assert_true(gpu_holds(b, mirror_twin(m, KIB(128)), KIB(128), 5));
     mirror_end(m);
@@ -198,14 +202,13 @@ GPU_SCHEDULED(each_stream_counts)
 static uint64_t copies_of_push(size_t align, void *stream, bool batch)
 {
     struct fl_gpu_slot slot[3];
-    void *base = NULL;
 
     for (size_t i = 0; i < 3; i++) {
         slot[i] = (struct fl_gpu_slot){.size = KIB(4), .align = align, .input = true};
     }
     struct fl_gpu_mirror *m = mirror_of_blocks(slot, 3);
     m->has_batch = m->has_batch && batch;
-    assert_ok(fl_gpu_mirror_begin(m, &base));
+    void *base = mirror_begin(m);
     for (size_t i = 0; i < 3; i++) {
         mirror_write((char *)base + slot[i].offset, KIB(4), (unsigned char)(i + 1));
     }
@@ -245,7 +248,8 @@ GPU_TEST(copies_end_at_registrations)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(7), .input = true}};
     size_t chunk = fl_pinned_chunk;
-    void *base = NULL, *stream = gpu_stream();
+    void *stream = gpu_stream();
+
     fl_pinned_chunk = MIB(2);
     if (fake != NULL) {
         fake->set(FAKE_CUDA_REGISTER_MAX, MIB(2));
@@ -253,11 +257,11 @@ GPU_TEST(copies_end_at_registrations)
     struct fl_gpu_mirror *m = mirror_of_blocks(slot, 1);
     assert_int_equal(m->host.range.len / m->host.chunk, 7);
     for (unsigned char i = 1; i < 4; i++) {
-        assert_ok(fl_gpu_mirror_begin(m, &base));
+        char *base = mirror_begin(m);
         mirror_write(base, MIB(7), i);
         assert_ok(fl_gpu_mirror_push(m, stream));
         assert_true(gpu_holds(stream, fl_gpu_twin(fl_gpu_mirror_map(m), base), MIB(7), i));
-        assert_ok(fl_gpu_mirror_pull_range(m, (char *)base + MIB(1), MIB(5), stream));
+        assert_ok(fl_gpu_mirror_pull_range(m, base + MIB(1), MIB(5), stream));
         gpu_wait(stream);
     }
     mirror_end(m);
@@ -266,10 +270,9 @@ GPU_TEST(copies_end_at_registrations)
 
 GPU_TEST(what_is_not_the_mirrors_is_refused)
 {
-    struct fl_gpu_slot slot[] = {{.size = MIB(1)}};
     char own[16];
     void *stream = gpu_stream();
-    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 1);
+    struct fl_gpu_mirror *m = mirror_of_input(MIB(1), 1);
     char *end = (char *)fl_gpu_mirror_map(m)->host + fl_gpu_mirror_map(m)->len;
     assert_int_equal(fl_gpu_mirror_push_range(m, own, sizeof own, stream), -EINVAL);
     assert_int_equal(fl_gpu_mirror_push_range(m, end - 8, 9, stream), -EINVAL);
@@ -282,16 +285,11 @@ GPU_TEST(what_is_not_the_mirrors_is_refused)
     mirror_end(m);
 }
 
-GPU_TEST(captured_streams_are_refused)
+GPU_FAKE_TEST(captured_streams_are_refused)
 {
-    struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}};
-    void *base = NULL;
-    if (fake == NULL) {
-        return;
-    }
-    void *stream = gpu_stream();
-    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 1);
-    assert_ok(fl_gpu_mirror_begin(m, &base));
+    struct fl_gpu_mirror *m = mirror_of_input(MIB(1), 2);
+    void *stream = gpu_stream(), *base = mirror_begin(m);
+
     fake->capture(stream, true);
     assert_int_equal(fl_gpu_mirror_push(m, stream), -EINPROGRESS);
     assert_int_equal(fl_gpu_mirror_push_range(m, base, 1, stream), -EINPROGRESS);
@@ -303,18 +301,14 @@ GPU_TEST(captured_streams_are_refused)
 /* A slot that is copied from the device is written by it: begin waits for that as well. */
 GPU_SCHEDULED(what_is_pulled_is_waited_for)
 {
-    struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}, {.size = MIB(1)}};
-    struct fl_gpu_mirror_options o = mirror_options(slot, 2);
-    void *base = NULL;
-
-    o.inputs = 1;
     void *stream = gpu_stream(), *other = gpu_stream();
-    struct fl_gpu_mirror *m = mirror_of(&o);
-    assert_ok(fl_gpu_mirror_begin(m, &base));
+    struct fl_gpu_mirror *m = mirror_of_input(MIB(1), 1);
+    void *base = mirror_begin(m);
+
     gpu_fill(stream, mirror_twin(m, 0), MIB(1), 5);
     gpu_hold(stream);
     assert_ok(fl_gpu_mirror_pull_range(m, base, MIB(1), stream));
-    assert_ok(fl_gpu_mirror_begin(m, &base));
+    base = mirror_begin(m);
     assert_true(all_are(base, MIB(1), 5));
     mirror_write(base, MIB(1), 6);
     assert_ok(fl_gpu_mirror_push(m, stream));
@@ -325,23 +319,17 @@ GPU_SCHEDULED(what_is_pulled_is_waited_for)
 }
 
 /* What ends while a stream is captured breaks no capture, and waits for its copies all the same. */
-GPU_TEST(an_end_breaks_no_capture)
+GPU_FAKE_TEST(an_end_breaks_no_capture)
 {
-    struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}};
-    void *base = NULL;
-
-    if (fake == NULL) {
-        return;
-    }
     fake->schedule(FAKE_CUDA_LATE, 0);
     void *captured = gpu_stream(), *stream = gpu_stream();
     for (int mode = 0; mode < 3; mode++) {
-        struct fl_gpu_mirror *m = mirror_of_blocks(slot, 1);
-        assert_ok(fl_gpu_mirror_begin(m, &base));
+        struct fl_gpu_mirror *m = mirror_of_input(MIB(1), 2);
+        (void)mirror_begin(m);
         fake->capture_as(mode);
         fake->capture(captured, true);
         assert_ok(fl_gpu_mirror_push(m, stream));
-        assert_ok(fl_gpu_mirror_begin(m, &base));
+        (void)mirror_begin(m);
         mirror_end(m);
         assert_int_equal(fake->violations(), 0);
         fake->capture(captured, false);
@@ -363,29 +351,23 @@ static void push_elsewhere(void *unused)
 
 /* Ranges of one slot are copied by two threads: neither holds a lock over the driver's calls, and
  * begin waits for both. */
-GPU_TEST(no_lock_is_held_over_a_copys_event)
+GPU_FAKE_TEST(no_lock_is_held_over_a_copys_event)
 {
-    struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}};
     static const char *const during[] = {"cuEventRecord", "cuStreamWaitEvent", "cuEventCreate",
                                          "cuEventQuery"};
-    void *base = NULL;
-
-    if (fake == NULL) {
-        return;
-    }
     void *stream = gpu_stream();
+
     others_stream = gpu_stream();
-    shared = mirror_of_blocks(slot, 1);
+    shared = mirror_of_input(MIB(1), 2);
     fake->schedule(FAKE_CUDA_LATE, 0);
     for (size_t i = 0; i < sizeof during / sizeof during[0]; i++) {
-        assert_ok(fl_gpu_mirror_begin(shared, &base));
+        void *base = mirror_begin(shared);
         fake->amid(during[i], push_elsewhere, NULL);
         assert_ok(fl_gpu_mirror_push_range(shared, base, KIB(64), stream));
         assert_ok(fl_gpu_mirror_push_range(shared, base, KIB(64), stream));
         fake->amid(NULL, NULL, NULL);
-        assert_ok(fl_gpu_mirror_begin(shared, &base));
-        assert_ok(fl_gpu_mirror_begin(shared, &base));
-        mirror_write(base, KIB(64), 1);
+        (void)mirror_begin(shared);
+        mirror_write(mirror_begin(shared), KIB(64), 1);
         assert_int_equal(fake->violations(), 0);
     }
     mirror_end(shared);

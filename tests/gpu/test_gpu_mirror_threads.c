@@ -29,35 +29,26 @@ static void *copy_ranges(void *arg)
     return NULL;
 }
 
-static void ranges_are_copied_by_any(void)
+GPU_TEST(ranges_are_copied_by_any_late)
 {
-    struct fl_gpu_slot slot[] = {{.size = MIB(1), .input = true}, {.size = MIB(1)}};
-    struct fl_gpu_mirror_options o = mirror_options(slot, 2);
+    if (fake != NULL) {
+        fake->schedule(FAKE_CUDA_LATE, 0);
+    }
     pthread_t t[THREADS];
-    void *base = NULL, *s = gpu_stream();
+    void *s = gpu_stream();
 
-    o.inputs = 1;
-    mirror = mirror_of(&o);
+    mirror = mirror_of_input(MIB(1), 1);
     for (size_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&t[i], NULL, copy_ranges, (void *)(uintptr_t)i), 0);
     }
     for (unsigned i = 0; i < ROUNDS; i++) {
-        assert_ok(fl_gpu_mirror_begin(mirror, &base));
-        mirror_write(base, KIB(4), (unsigned char)i);
+        mirror_write(mirror_begin(mirror), KIB(4), (unsigned char)i);
         assert_ok(fl_gpu_mirror_push(mirror, s));
     }
     for (size_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(t[i], NULL), 0);
     }
     mirror_end(mirror);
-}
-
-GPU_TEST(ranges_are_copied_by_any_late)
-{
-    if (fake != NULL) {
-        fake->schedule(FAKE_CUDA_LATE, 0);
-    }
-    ranges_are_copied_by_any();
 }
 
 /* Each thread's own stream: one handle, and not in order with each other. */
@@ -85,20 +76,15 @@ static void another_pulls(void *arg)
 
 GPU_FAKE_TEST(threads_own_streams_are_told_apart)
 {
-    struct fl_gpu_slot slot = {.size = MIB(1), .input = true};
-    struct fl_gpu_mirror_options o = mirror_options(&slot, 1);
-    void *base = NULL;
-
     fake->schedule(FAKE_CUDA_LATE, 0);
-    o.inputs = 1;
-    mirror = mirror_of(&o);
-    assert_ok(fl_gpu_mirror_begin(mirror, &base));
+    mirror = mirror_of_input(MIB(1), 1);
+    void *base = mirror_begin(mirror);
     times = 0;
     fake->amid("cuEventRecord", another_pulls, (char *)base + KIB(512));
     assert_ok(fl_gpu_mirror_pull_range(mirror, base, KIB(64), OWN));
     fake->amid(NULL, NULL, NULL);
     assert_int_equal(times, 2);
-    assert_ok(fl_gpu_mirror_begin(mirror, &base)); /* both have ended */
+    base = mirror_begin(mirror); /* both have ended */
     fake->host_access(base, MIB(1), true);
     mirror_end(mirror);
 }

@@ -19,6 +19,9 @@ static const char *const name_of[KINDS] = {
     [BLOCKING] = "blocking",
 };
 
+static const enum fl_gpu_strategy pooled[] = {FL_GPU_NAIVE, FL_GPU_ROUND, FL_GPU_NAIVE_BEST_FIT,
+                                              FL_GPU_AUTO_GROWTH};
+
 static bool is_default(enum kind kind)
 {
     return kind == LEGACY || kind == LEGACY_HANDLE || kind == PER_THREAD;
@@ -123,13 +126,10 @@ static void count_pinned(enum fl_gpu_strategy strategy, enum kind kind)
 
 GPU_TEST(a_pinned_hit_makes_no_driver_call)
 {
-    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_ROUND, FL_GPU_NAIVE_BEST_FIT,
-                                               FL_GPU_AUTO_GROWTH};
-
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    for (size_t i = 0; i < sizeof pooled / sizeof *pooled; i++) {
         for (enum kind kind = HOST; kind < KINDS; kind++) {
             fake->schedule(FAKE_CUDA_LATE, 0);
-            count_pinned(all[i], kind);
+            count_pinned(pooled[i], kind);
         }
     }
 }
@@ -154,83 +154,69 @@ GPU_TEST(pairs_of_the_host_call_nothing)
     pool_end(p);
 }
 
-/* What streams are recorded on the block is waited for, whichever stream frees it. */
-GPU_TEST(what_is_recorded_is_waited_for)
-{
-    struct fl_gpu_pool *p = pool_for(FL_GPU_AUTO_GROWTH, FL_GPU_PINNED, PLAIN, NULL);
-    struct fl_gpu_pool *device = pool_of(FL_GPU_AUTO_GROWTH);
-    void *s = gpu_stream();
-    uint64_t to = pool_take(device, MIB(8), NULL), x = pool_take(p, MIB(8), NULL);
-
-    fake->schedule(FAKE_CUDA_LATE, 0);
-    (void)fl_cuda.cuMemcpyHtoDAsync(to, (void *)(uintptr_t)x, MIB(8), s); /* NOLINT */
-    assert_int_equal(fl_gpu_pool_record_stream(p, x, s), 0);
-    pool_give(p, x, FL_GPU_HOST);
-    uint64_t y = pool_take(p, MIB(8), NULL);
-    assert_int_not_equal(x, y);
-    gpu_wait(s);
-    uint64_t z = pool_take(p, MIB(8), NULL);
-    assert_int_equal(x, z);
-    fake->host_access((void *)(uintptr_t)z, MIB(8), true); /* NOLINT */
-    pool_give(p, y, FL_GPU_HOST);
-    pool_give(p, z, FL_GPU_HOST);
-    pool_give(device, to, NULL);
-    pool_end(device);
-    pool_end(p);
-}
-
-/* FL_GPU_HOST frees memory of a device for all at once; it takes none, and is no stream. */
 GPU_TEST(the_host_is_not_a_stream)
 {
-    static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_AUTO_GROWTH};
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+    uint64_t x = pool_take(p, MIB(2), NULL);
 
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        struct fl_gpu_pool *p = POOL(all[i], o.gc_gb = i == 0 ? 1e-9 : 0, o.gc_fast = i != 0);
-        void *a = gpu_stream(), *b = gpu_stream();
-        uint64_t x = 0;
-        assert_int_equal(fl_gpu_pool_alloc(p, MIB(2), FL_GPU_HOST, &x), -EINVAL);
-        assert_int_equal(fl_gpu_pool_stream_lasts(p, FL_GPU_HOST), -EINVAL);
-        assert_int_equal(fl_gpu_pool_stream_retire(p, FL_GPU_HOST), -EINVAL);
-        for (unsigned step = 0; step < (i == 0 ? 1 : 3); step++) {
-            x = pool_take(p, MIB(2), a);
-            gpu_wait(a);
-            assert_int_equal(fl_gpu_pool_record_stream(p, x, FL_GPU_HOST), -EINVAL);
-            pool_give(p, x, FL_GPU_HOST);
-            uint64_t y = pool_take(p, MIB(2), b);
-            gpu_fill(b, y, MIB(2), 1);
-            assert_true(p->strategy->is_direct || x == y);
-            pool_give(p, y, b);
-            gpu_wait(b);
-        }
-        pool_end(p);
-        gpu_stream_end(a);
-        gpu_stream_end(b);
-    }
+    assert_int_equal(fl_gpu_pool_stream_lasts(p, FL_GPU_HOST), -EINVAL);
+    assert_int_equal(fl_gpu_pool_stream_retire(p, FL_GPU_HOST), -EINVAL);
+    assert_int_equal(fl_gpu_pool_record_stream(p, x, FL_GPU_HOST), -EINVAL);
+    pool_give(p, x, FL_GPU_HOST);
+    pool_end(p);
 }
 
 /* Device memory on a plain stream: context, capture and number at the request; these and an event
  * at the free. */
+static void count_device(enum fl_gpu_strategy strategy, enum kind kind)
+{
+    void *s = stream_of(kind);
+    struct fl_gpu_pool *p = pool_for(strategy, FL_GPU_DEVICE, kind, s);
+    uint64_t x[BLOCKS];
+
+    warm(p, s, x);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        uint64_t before = calls_of_pairs(), y = pool_take(p, KIB(64), s), taken = calls_of_pairs();
+        pool_give(p, y, s);
+        uint64_t calls = calls_of_pairs() - taken;
+        if (taken - before > (kind >= PER_THREAD ? 3 : 0) || calls > most_of_free[kind]) {
+            fail_msg("%s: %u and %u calls", name_of[kind], (unsigned)(taken - before),
+                     (unsigned)calls);
+        }
+    }
+    pool_end(p);
+    stream_end(kind, s);
+}
+
 GPU_TEST(a_device_pair_makes_seven_calls)
 {
-    for (enum kind kind = LEGACY; kind < KINDS; kind++) {
-        void *s = stream_of(kind);
-        struct fl_gpu_pool *p = pool_for(FL_GPU_AUTO_GROWTH, FL_GPU_DEVICE, kind, s);
-        uint64_t x[BLOCKS];
-        warm(p, s, x);
-        for (unsigned i = 0; i < BLOCKS; i++) {
-            uint64_t before = calls_of_pairs();
-            uint64_t y = pool_take(p, KIB(64), s);
-            uint64_t taken = calls_of_pairs();
-            pool_give(p, y, s);
-            uint64_t calls = calls_of_pairs() - taken;
-            if (taken - before > (kind >= PER_THREAD ? 3 : 0) || calls > most_of_free[kind]) {
-                fail_msg("%s: %u and %u calls", name_of[kind], (unsigned)(taken - before),
-                         (unsigned)calls);
-            }
+    for (size_t i = 0; i < sizeof pooled / sizeof *pooled; i++) {
+        for (enum kind kind = LEGACY; kind < KINDS; kind++) {
+            count_device(pooled[i], kind);
         }
-        pool_end(p);
-        stream_end(kind, s);
     }
+}
+
+/* It lasts, of each context: a second look at it asks the driver for the context alone. */
+GPU_TEST(null_lasts_in_each_context)
+{
+    struct fl_gpu *second = NULL;
+
+    if (fake == NULL || fl_gpu_open_primary(1, &second) != 0) {
+        return;
+    }
+    struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED);
+    for (unsigned i = 0; i < 4; i++) {
+        const struct fl_gpu *of = i % 2 == 0 ? gpu : second;
+        assert_int_equal(gpu_calls.cuCtxSetCurrent(of->context), 0);
+        uint64_t x = pool_take(p, KIB(64), FL_GPU_HOST), before = gpu_driver_calls();
+        pool_give(p, x, NULL);
+        assert_true(i < 2 || gpu_driver_calls() == before + 1);
+    }
+    assert_int_equal(p->known, 2);
+    assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
+    pool_end(p);
+    fl_gpu_close(second);
 }
 
 GPU_MAIN("test_gpu_pool_calls")

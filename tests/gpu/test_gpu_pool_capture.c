@@ -182,178 +182,44 @@ GPU_TEST(no_call_breaks_a_capture)
     }
 }
 
-/* 906: the legacy stream has frees, and a blocking stream is captured. */
-GPU_TEST(the_legacy_stream_is_let_be)
+/* A program may capture one graph after the other, each on a stream of its own. */
+GPU_TEST(what_captured_streams_had_is_forgotten)
+{
+    enum { GRAPHS = 200 };
+    void *brief[GRAPHS];
+    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
+
+    for (unsigned i = 0; i < GRAPHS; i++) {
+        brief[i] = gpu_stream();
+        fake->capture(brief[i], true);
+        uint64_t x = pool_take(p, MIB(1), brief[i]);
+        pool_give(p, x, FL_GPU_HOST);
+    }
+    assert_true(pool_records(p) <= 2);
+    uint64_t graphs = pool_take(p, MIB(1), brief[0]); /* but not what a graph may use */
+    pool_give(p, graphs, brief[0]);
+    for (unsigned i = 1; i < GRAPHS; i++) {
+        uint64_t x = pool_take(p, MIB(1), brief[i]);
+        assert_int_not_equal(x, graphs);
+        pool_give(p, x, FL_GPU_HOST);
+    }
+    pool_end(p);
+}
+
+/* A request asks once whether its stream is captured, and is served amid a capture if it lasts. */
+GPU_TEST(a_request_asks_once_about_a_capture)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
 
     begin();
-    uint64_t x = pool_take(p, MIB(1), NULL);
-    gpu_fill(NULL, x, MIB(1), 1);
-    pool_give(p, x, NULL);
-    fake->capture(blocking, true);
-    uint64_t y = pool_take(p, MIB(1), b);
-    assert_int_not_equal(x, y);
-    fake->capture(blocking, false);
-    pool_give(p, y, b);
-    pool_end(p);
-}
-
-/* What is freed while its stream is captured a graph may use whenever it runs. */
-GPU_TEST(what_a_graph_may_use_is_kept_for_it)
-{
-    static const enum fl_gpu_strategy all[] = {FL_GPU_AUTO_GROWTH, FL_GPU_NAIVE_BEST_FIT,
-                                               FL_GPU_NAIVE};
-
-    begin();
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        struct fl_gpu_pool *p = POOL(all[i], o.initial = o.regrow = MIB(8));
-        pool_give(p, pool_take(p, MIB(1), a), a); /* warm */
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t before = fake->calls("cuStreamIsCapturing"), x = pool_take(p, MIB(1) << i, a);
+        assert_int_equal(fake->calls("cuStreamIsCapturing"), before + 1);
+        pool_give(p, x, FL_GPU_HOST);
         fake->capture(a, true);
-        uint64_t graphs = pool_take(p, MIB(1), a);
-        pool_give(p, graphs, a);
-        fake->capture(a, false);
-        for (unsigned k = 0; k < 3; k++) {
-            uint64_t y = pool_take(p, MIB(1), k == 0 ? a : b);
-            assert_int_not_equal(y, graphs);
-            pool_give(p, y, k == 0 ? a : b);
-        }
-        pool_end(p);
     }
-}
-
-static uint64_t given_back(void)
-{
-    return fake->calls("cuMemFree") + fake->calls("cuMemFreeAsync") + fake->calls("cuMemFreeHost") +
-           fake->calls("cuMemHostUnregister");
-}
-
-/* So is what a stream that was recorded on it is captured with, whichever stream frees it. */
-GPU_TEST(what_a_recorded_streams_graph_uses_is_kept)
-{
-    static const enum fl_gpu_strategy all[] = {FL_GPU_UNPOOLED, FL_GPU_NAIVE_BEST_FIT,
-                                               FL_GPU_AUTO_GROWTH};
-
-    begin();
-    for (size_t i = 0; i < 4 * sizeof all / sizeof all[0]; i++) {
-        struct fl_gpu_pool_options o = pool_options(all[i / 4]);
-        o.initial = o.regrow = MIB(4); /* what is larger is a chunk of its own */
-        o.target = i % 2 != 0 ? FL_GPU_PINNED : FL_GPU_DEVICE;
-        struct fl_gpu_pool *p = pool_with(&o);
-        uint64_t x = pool_take(p, MIB(8), b);
-        assert_int_equal(fl_gpu_pool_record_stream(p, x, a), 0);
-        fake->capture(a, true);
-        uint64_t before = given_back();
-        pool_give(p, x, i % 4 < 2 ? b : FL_GPU_HOST);
-        assert_int_equal(given_back(), before);
-        fake->capture(a, false);
-        uint64_t y = pool_take(p, MIB(8), b);
-        assert_int_not_equal(x, y);
-        pool_give(p, y, b);
-        pool_end(p);
-    }
-}
-
-/* That one stream's event cannot be had does not hide that another is captured. */
-GPU_TEST(a_refusal_does_not_hide_a_capture)
-{
-    begin();
-    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
-    uint64_t x = pool_take(p, MIB(1), a);
-    assert_int_equal(fl_gpu_pool_record_stream(p, x, b), 0);
-    fake->capture(a, true);
-    fake->refuse("cuEventRecord", 1, 2, false); /* out of memory */
-    pool_give(p, x, a);
-    assert_true(fake->refused());
     fake->capture(a, false);
-    gpu_wait_all();
-    for (unsigned k = 0; k < 3; k++) {
-        assert_int_equal(fl_gpu_pool_collect(p), 0);
-        pool_give(p, pool_take(p, MIB(1), b), b); /* b's frees are covered */
-        uint64_t y = pool_take(p, MIB(1), a);
-        assert_int_not_equal(x, y);
-        pool_give(p, y, a);
-    }
     pool_end(p);
-}
-
-/* A stream ends, and after it the block that it is recorded on: its handle is not asked. */
-static void retire_then_free(struct fl_gpu_pool *p, void *brief, uint64_t x)
-{
-    assert_int_equal(fl_gpu_pool_stream_retire(p, brief), 0);
-    gpu_stream_end(brief);
-    pool_give(p, x, a);
-    assert_int_equal(fake->violations(), 0);
-    pool_end(p);
-}
-
-/* S5, S6: recorded while it is captured, then retired and destroyed: its handle is not asked. */
-GPU_TEST(a_retired_streams_captures_are_retired)
-{
-    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
-
-    begin();
-    void *brief = gpu_stream();
-    uint64_t x = pool_take(p, MIB(1), a);
-    fake->capture(brief, true);
-    assert_int_equal(fl_gpu_pool_record_stream(p, x, brief), 0);
-    fake->capture(brief, false);
-    retire_then_free(p, brief, x);
-}
-
-/* S1: what a captured stream has when its handle was another's is not what that one freed. */
-GPU_TEST(a_captured_stream_is_not_its_handles_last)
-{
-    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
-
-    begin();
-    void *brief = gpu_stream(), *again;
-    uint64_t x = pool_take(p, MIB(1), brief);
-    gpu_fill(brief, x, MIB(1), 1);
-    pool_give(p, x, brief);
-    gpu_stream_end(brief);
-    again = gpu_stream();
-    assert_ptr_equal(again, brief);
-    fake->capture(again, true);
-    uint64_t y = pool_take(p, MIB(1), again);
-    assert_int_not_equal(x, y);
-    pool_give(p, y, again);
-    fake->capture(again, false);
-    gpu_stream_end(again);
-    pool_end(p);
-}
-
-/* S9: what was never used, or is known to be safe, is for a captured stream too. */
-GPU_TEST(a_captured_stream_has_what_no_stream_has)
-{
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-
-    o.chunk = o.limit = MIB(32);
-    struct fl_gpu_pool *p = pool_with(&o);
-    begin();
-    uint64_t x = pool_take(p, MIB(1), a), y = 0;
-    fake->capture(a, true);
-    assert_int_equal(fl_gpu_pool_alloc(p, MIB(1), a, &y), 0);
-    assert_int_equal(pool_held(p), MIB(32));
-    fake->capture(a, false);
-    pool_give(p, x, a);
-    pool_give(p, y, a);
-    pool_end(p);
-}
-
-/* S6: amid a capture a stream is not said to last; then it is retired and destroyed as any. */
-GPU_TEST(a_captured_stream_cannot_be_said_to_last)
-{
-    struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
-
-    begin();
-    void *brief = gpu_stream();
-    uint64_t x = pool_take(p, MIB(1), a);
-    assert_int_equal(fl_gpu_pool_record_stream(p, x, brief), 0);
-    fake->capture(brief, true);
-    assert_int_equal(fl_gpu_pool_stream_lasts(p, brief), -EINPROGRESS);
-    fake->capture(brief, false);
-    retire_then_free(p, brief, x);
 }
 
 GPU_MAIN("test_gpu_pool_capture")

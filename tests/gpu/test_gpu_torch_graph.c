@@ -1,14 +1,12 @@
 /* PyTorch as its C++ calls: graphs' private pools, out of memory, which context, streams that are
  * gone. */
-#include "gpu/gpu_fixture.h"
+#include "gpu/pool_script.h"
 #include "gpu/torch_caller.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { MIB = 1 << 20 };
 
 static char what[256];
 
@@ -50,93 +48,17 @@ TEST(the_context_is_the_primary_one)
 {
     void *brief = fake->context_new(1);
     fake->amid(NULL, choose_beside, NULL); /* no lock is held while the pool is made */
-    void *p = torch_alloc(MIB, 1, NULL, what, sizeof what);
+    void *p = torch_alloc(MIB(1), 1, NULL, what, sizeof what);
     fake->amid(NULL, NULL, NULL);
     assert_int_equal(chosen, -EBUSY);
     assert_non_null(p);
-    fl_gpu_torch_free(p, MIB, 1, NULL);
+    fl_gpu_torch_free(p, MIB(1), 1, NULL);
     fake->context_end(brief);
     assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
-    p = torch_alloc(64 * MIB, 1, NULL, what, sizeof what);
+    p = torch_alloc(MIB(64), 1, NULL, what, sizeof what);
     assert_non_null(p);
-    fl_gpu_torch_free(p, MIB, 1, NULL);
+    fl_gpu_torch_free(p, MIB(1), 1, NULL);
     assert_int_equal(fake->retained(1), 1);
-}
-
-/* What a graph allocates and drops is its own until it is released; and its own alone. */
-TEST(a_graphs_temporaries_are_its_own)
-{
-    void *s = gpu_stream(), *t = gpu_stream();
-
-    give(take(4 * MIB, s), s); /* warm */
-    size_t before = fake->used(0);
-    torch_begin(0, 1, 7, s);
-    fake->capture(s, true);
-    void *x = take(4 * MIB, s);
-    give(x, s);
-    assert_ptr_equal(take(4 * MIB, s), x); /* within the graph it may be had again */
-    void *kept = take(2 * MIB, s);
-    give(x, s);
-    void *eager = take(4 * MIB, t); /* the filter lets only `s` through */
-    assert_ptr_not_equal(eager, x);
-    fake->capture(s, false);
-    torch_end(0, 1, 7);
-    assert_int_equal(torch_filters(), 0);
-    void *y = take(4 * MIB, s), *z = take(4 * MIB, t);
-    assert_true(y != x && z != x);
-    fl_gpu_torch_empty_cache(); /* the graph lives: what it used stays */
-    assert_true(fake->used(0) >= before + 6 * MIB);
-    fl_gpu_torch_record_stream(kept, t);
-    give(y, s);
-    give(z, t);
-    give(eager, t);
-    torch_release(0, 1, 7); /* while its output is there */
-    assert_true(fake->used(0) >= before + 6 * MIB);
-    give(kept, s);
-    fl_gpu_torch_empty_cache();
-    assert_int_equal(fake->used(0), 0);
-    gpu_stream_end(s);
-    gpu_stream_end(t);
-}
-
-/* Graphs that share a pool run one after the other: the second has what the first dropped. */
-TEST(graphs_share_a_pool)
-{
-    void *s = gpu_stream(), *first = NULL;
-
-    for (unsigned i = 0; i < 2; i++) {
-        torch_begin(0, 2, 2, NULL);
-        fake->capture(s, true);
-        void *x = take(4 * MIB, s);
-        give(x, s);
-        assert_true(i == 0 || x == first);
-        first = x;
-        fake->capture(s, false);
-        torch_end(0, 2, 2);
-    }
-    torch_release(0, 2, 2);
-    assert_true(fake->used(0) >= 4 * MIB); /* the other graph is there */
-    torch_release(0, 2, 2);
-    assert_int_equal(fake->used(0), 0);
-    torch_release(0, 2, 2); /* of what is not there nothing comes */
-    torch_end(0, 9, 9);
-    gpu_stream_end(s);
-}
-
-/* Without the hooks memory is lost to graphs, and nothing is overwritten. */
-TEST(without_hooks_nothing_is_overwritten)
-{
-    void *s = gpu_stream();
-
-    give(take(4 * MIB, s), s);
-    fake->capture(s, true);
-    void *x = take(4 * MIB, s);
-    give(x, s);
-    fake->capture(s, false);
-    void *y = take(4 * MIB, s);
-    assert_ptr_not_equal(x, y);
-    give(y, s);
-    gpu_stream_end(s);
 }
 
 TEST(out_of_memory_is_an_exception)
@@ -154,38 +76,7 @@ TEST(out_of_memory_is_an_exception)
     assert_null(torch_alloc(4096, 63, NULL, what, sizeof what));
     assert_non_null(strstr(what, "no device of that number"));
     assert_null(strstr(what, "out of memory")); /* what programs answer by asking for less */
-    give(take(MIB, NULL), NULL);
-}
-
-/* What the device's pool has idle makes room for a private one, while its stream is captured. */
-TEST(what_is_idle_makes_room_for_a_graph)
-{
-    void *s = gpu_stream();
-
-    give(take(900 * MIB, NULL), NULL);
-    torch_begin(0, 4, 4, NULL);
-    fake->capture(s, true);
-    void *x = take(600 * MIB, s);
-    fake->capture(s, false);
-    torch_end(0, 4, 4);
-    give(x, s);
-    torch_release(0, 4, 4);
-    gpu_stream_end(s);
-}
-
-/* A private pool that was released makes room before that. */
-TEST(what_was_released_makes_room)
-{
-    void *s = gpu_stream();
-
-    torch_begin(0, 3, 3, NULL);
-    void *x = take(600 * MIB, s);
-    torch_release(0, 3, 3); /* within its begin: later, then */
-    torch_end(0, 3, 3);
-    give(x, s);
-    assert_true(fake->used(0) < 600 * MIB);
-    give(take(900 * MIB, s), s);
-    gpu_stream_end(s);
+    give(take(MIB(1), NULL), NULL);
 }
 
 /* An external stream goes before the tensors that were made on it. */
@@ -193,15 +84,15 @@ TEST(a_tensor_outlives_its_stream)
 {
     for (unsigned i = 0; i < 8; i++) {
         void *s = gpu_stream();
-        void *p = take(MIB, s), *q = take(MIB, s);
-        gpu_fill(s, (uintptr_t)p, MIB, 1);
-        gpu_fill(s, (uintptr_t)q, MIB, 1);
+        void *p = take(MIB(1), s), *q = take(MIB(1), s);
+        gpu_fill(s, (uintptr_t)p, MIB(1), 1);
+        gpu_fill(s, (uintptr_t)q, MIB(1), 1);
         give(q, s);
         gpu_stream_end(s);
         void *next = i % 2 == 0 ? gpu_stream() : NULL; /* with its handle */
         give(p, s);
-        void *r = take(MIB, next);
-        gpu_fill(next, (uintptr_t)r, MIB, 2);
+        void *r = take(MIB(1), next);
+        gpu_fill(next, (uintptr_t)r, MIB(1), 2);
         give(r, next);
         if (next != NULL) {
             gpu_stream_end(next);
@@ -209,13 +100,39 @@ TEST(a_tensor_outlives_its_stream)
     }
 }
 
+static void private_pool(char does, unsigned long long id, void *stream)
+{
+    if (does == '(') {
+        torch_begin(0, 1, id, stream);
+    } else if (does == ')') {
+        torch_end(0, 1, id);
+    } else {
+        torch_release(0, 1, id);
+    }
+}
+
+ROWS(TEST(memory_of_graphs),
+     {"what a graph drops is its own, and its own alone, until it is released", "T", NULL, ONCE,
+      "x=a4M -xa (1a [a x=a4M -xa y=a4M y~x z=a2M -ya v=b4M v#y ]a )1 s=a4M t=b4M s#y t#y "
+      "T used>6M @zb -sa -tb -vb {1 used>6M -za T used=0"},
+     {"graphs that share a pool run one after the other; what is not there is not released", "T",
+      NULL, ONCE, "(2 [a x=a4M -xa ]a )2 (2 [a y=a4M y~x -ya ]a )2 {2 used>4M {2 used=0 {2 )9"},
+     {"without the hooks memory is lost to graphs, and nothing is overwritten", "T", NULL, ONCE,
+      "x=a4M -xa [a y=a4M -ya ]a z=a4M z#y"},
+     {"though it is freed after the capture", "T", NULL, ONCE,
+      "x=a4M -xa [a y=a4M ]a -ya z=a4M z#y [a u=a4M u#y ]a"},
+     {"what is idle makes room for a graph, amid its capture", "T", NULL, ONCE,
+      "x=L900M -xL (4a [a y=a600M ]a )4 -ya {4"},
+     {"what was released within its begin makes room before that", "T", NULL, ONCE,
+      "(3a x=a600M {3 )3 -xa used<599M y=a900M"}, )
+
 static void *work_eagerly(void *stream)
 {
     char said[256];
 
     assert_int_equal(gpu_calls.cuCtxSetCurrent(gpu->context), 0);
     for (unsigned i = 0; i < 300; i++) {
-        size_t len = (size_t)MIB << (i % 3);
+        size_t len = MIB(1) << (i % 3);
         void *p = torch_alloc((ssize_t)len, 0, stream, said, sizeof said);
         assert_non_null(p);
         gpu_fill(stream, (uintptr_t)p, 256, 1);
@@ -237,11 +154,11 @@ TEST(a_filter_that_throws_harms_nothing_else)
     size_t before = fake->used(0);
     torch_begin(0, 6, 6, s);
     torch_refuse(t);
-    assert_null(torch_alloc(MIB, 0, t, what, sizeof what));
+    assert_null(torch_alloc(MIB(1), 0, t, what, sizeof what));
     assert_string_equal(what, "the filter cannot ask");
     torch_refuse(NULL);
     (void)alarm(20); /* a lock that was left behind would be waited for */
-    void *x = take(MIB, s), *y = take(MIB, t);
+    void *x = take(MIB(1), s), *y = take(MIB(1), t);
     (void)alarm(0);
     give(y, t);
     torch_end(0, 6, 6);
@@ -263,9 +180,9 @@ static void serve_beside(void *arg)
 {
     struct beside *b = arg;
     char told[256];
-    void *p = torch_alloc(MIB, 0, b->stream, told, sizeof told);
+    void *p = torch_alloc(MIB(1), 0, b->stream, told, sizeof told);
 
-    fl_gpu_torch_free(p, MIB, 0, b->stream);
+    fl_gpu_torch_free(p, MIB(1), 0, b->stream);
     fl_gpu_torch_record_stream(b->kept, b->stream);
     b->calls++;
 }
@@ -277,14 +194,14 @@ TEST(no_lock_is_held_over_the_driver)
     struct beside b = {.stream = gpu_stream()};
 
     fl_gpu_torch_empty_cache();
-    size_t before = fake->used(0);       /* what other tests' graphs keep */
-    give(take(MIB, b.stream), b.stream); /* the device's pool is there */
+    size_t before = fake->used(0);          /* what other tests' graphs keep */
+    give(take(MIB(1), b.stream), b.stream); /* the device's pool is there */
     torch_begin(0, 8, 1, s);
-    b.kept = take(MIB, s);
+    b.kept = take(MIB(1), s);
     fake->amid(NULL, serve_beside, &b);
     torch_begin(0, 8, 2, s);
     torch_end(0, 8, 1);
-    void *x = take(2 * MIB, s), *y = take(2 * MIB, s);
+    void *x = take(MIB(2), s), *y = take(MIB(2), s);
     fl_gpu_torch_record_stream(x, b.stream);
     give(x, s);
     torch_end(0, 8, 2);
@@ -324,15 +241,15 @@ TEST(two_begin_the_same)
     fake->amid(NULL, NULL, NULL);
     assert_true(has_begun);
     assert_int_equal(torch_filters(), filters + 2);
-    void *x = take(2 * MIB, s);
+    void *x = take(MIB(2), s);
     give(x, s);
     torch_end(0, 8, 3);
-    assert_ptr_equal(take(2 * MIB, s), x); /* the other's begin goes on */
+    assert_ptr_equal(take(MIB(2), s), x); /* the other's begin goes on */
     give(x, s);
     torch_end(0, 8, 3);
     assert_int_equal(torch_filters(), filters);
     torch_release(0, 8, 3);
-    assert_int_equal(fake->used(0), before + 8 * MIB);
+    assert_int_equal(fake->used(0), before + MIB(8));
     torch_release(0, 8, 3);
     assert_int_equal(fake->used(0), before);
     gpu_stream_end(s);
@@ -360,7 +277,7 @@ TEST(a_private_pool_stays_for_a_request)
     torch_begin(0, 8, 4, s);
     fake->amid("cuMemAlloc", end_beside, NULL);
     (void)alarm(20); /* without its pool the request has no lock to take */
-    void *x = take(2 * MIB, s);
+    void *x = take(MIB(2), s);
     (void)alarm(0);
     fake->amid(NULL, NULL, NULL);
     assert_true(has_ended);
@@ -383,7 +300,7 @@ TEST(threads_go_on_beside_captures)
     for (unsigned long long i = 0; i < 20; i++) {
         torch_begin(0, 5, i, s);
         fake->capture(s, true);
-        void *x = take(MIB, s), *y = take(2 * MIB, s);
+        void *x = take(MIB(1), s), *y = take(MIB(2), s);
         give(x, s);
         fake->capture(s, false);
         torch_end(0, 5, i);
@@ -400,5 +317,6 @@ TEST(threads_go_on_beside_captures)
 int main(void)
 {
     gpu_main("test_gpu_torch_graph", NULL);
+    script_more = private_pool;
     return gpu_tests(gpu_all_late);
 }

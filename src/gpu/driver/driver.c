@@ -288,12 +288,17 @@ int fl_gpu_make_current(const struct fl_gpu *gpu, struct fl_gpu_guard *g)
     return rc;
 }
 
+void fl_gpu_relax(struct fl_gpu_guard *g)
+{
+    g->relaxed = fl_cuda.cuThreadExchangeStreamCaptureMode(&g->mode) == FL_CUDA_SUCCESS;
+}
+
 int fl_gpu_enter(const struct fl_gpu *gpu, struct fl_gpu_guard *g)
 {
     int rc = fl_gpu_make_current(gpu, g);
 
     if (rc == 0) {
-        g->relaxed = fl_cuda.cuThreadExchangeStreamCaptureMode(&g->mode) == FL_CUDA_SUCCESS;
+        fl_gpu_relax(g);
     }
     return rc;
 }

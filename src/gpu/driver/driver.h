@@ -90,8 +90,9 @@ struct fl_gpu_guard {
     fl_CUstreamCaptureMode mode; /* when relaxed: the thread's own */
 };
 int fl_gpu_enter(const struct fl_gpu *gpu, struct fl_gpu_guard *g);
-/* The context alone, for calls that no capture minds. fl_gpu_leave undoes it as well. */
+/* The context alone, for calls that no capture minds; and the rest. fl_gpu_leave undoes both. */
 int fl_gpu_make_current(const struct fl_gpu *gpu, struct fl_gpu_guard *g);
+void fl_gpu_relax(struct fl_gpu_guard *g);
 void fl_gpu_leave(struct fl_gpu_guard *g);
 /* True in a fork's child of the process that opened it. One load. */
 bool fl_gpu_is_forked(void);

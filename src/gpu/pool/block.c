@@ -234,5 +234,6 @@ void fl_block_unused(struct fl_gpu_pool *p, struct fl_pool_block *b)
     p->s.free_bytes += b->len;
     p->s.requested_bytes -= b->requested;
     p->s.frees++;
+    fl_pool_given(p);
     atomic_store_explicit(&p->occupied, p->s.occupied_bytes, memory_order_relaxed);
 }

@@ -62,23 +62,27 @@ int fl_gpu_pool_inplace(struct fl_gpu_pool *pool, uint64_t address, size_t size)
     return fits ? 0 : fl_gpu_fail(-EBUSY, "the block is too small, or another stream uses it");
 }
 
-int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *stream)
+/* How a call about a stream begins: the name depends on the caller's context. */
+static int name_stream(struct fl_gpu_pool *p, void *stream, struct fl_stream_name *out)
 {
-    struct fl_pool_stream *s = NULL;
-    bool captures;
-    int rc = fl_pool_refuse(pool);
+    int rc = fl_pool_refuse(p);
 
-    if (rc != 0) {
-        return rc;
+    rc = rc == 0 ? fl_stream_check(stream) : rc;
+    if (rc == 0) {
+        *out = fl_stream_named(p, stream);
     }
-    rc = fl_stream_check(stream);
-    rc = rc == 0 ? fl_stream_see(pool, fl_stream_named(pool, stream), &captures, &s) : rc;
-    struct fl_pool_use *u = rc == 0 ? calloc(1, sizeof *u) : NULL;
+    return rc;
+}
+
+static int use(struct fl_gpu_pool *p, uint64_t address, struct fl_pool_stream *s)
+{
+    struct fl_pool_use *u = calloc(1, sizeof *u);
+
     if (u == NULL) {
-        return rc != 0 ? rc : fl_gpu_fail(-ENOMEM, "no memory for a stream's use");
+        return fl_gpu_fail(-ENOMEM, "no memory for a stream's use");
     }
-    fl_lock_acquire(&pool->lock);
-    struct fl_pool_block *b = fl_pool_find_used(pool, address);
+    fl_lock_acquire(&p->lock);
+    struct fl_pool_block *b = fl_pool_find_used(p, address);
     const struct fl_pool_use *there = b != NULL ? b->use : NULL;
     while (there != NULL && there->stream != s) {
         there = there->next;
@@ -90,25 +94,58 @@ int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *
         s->uses++;
         u = NULL;
     }
-    fl_lock_release(&pool->lock);
+    fl_lock_release(&p->lock);
     free(u);
     return b != NULL ? 0 : fl_pool_not_here();
+}
+
+int fl_gpu_pool_record_stream(struct fl_gpu_pool *pool, uint64_t address, void *stream)
+{
+    struct fl_pool_stream *s;
+    struct fl_stream_name name;
+    struct fl_gpu_guard g;
+    bool captures;
+    int rc = name_stream(pool, stream, &name);
+
+    if (rc != 0) {
+        return rc;
+    }
+    fl_lock_acquire(&pool->lock);
+    s = fl_stream_lasting(pool, name);
+    fl_lock_release(&pool->lock);
+    if (s != NULL) { /* it needs no call, and stays */
+        return use(pool, address, s);
+    }
+    rc = fl_pool_enter_light(pool, &g);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = fl_stream_see(pool, name, &captures, &s);
+    rc = rc == 0 ? use(pool, address, s) : rc;
+    fl_pool_leave(pool, &g);
+    return rc;
 }
 
 int fl_gpu_pool_stream_lasts(struct fl_gpu_pool *pool, void *stream)
 {
     struct fl_pool_stream *s;
+    struct fl_stream_name name;
+    struct fl_gpu_guard g;
     bool captures;
-    int rc = fl_pool_refuse(pool);
+    int rc = name_stream(pool, stream, &name);
 
-    rc = rc == 0 ? fl_stream_check(stream) : rc;
-    rc = rc == 0 ? fl_stream_see(pool, fl_stream_named(pool, stream), &captures, &s) : rc;
+    rc = rc == 0 ? fl_pool_enter_light(pool, &g) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    rc = fl_stream_see(pool, name, &captures, &s);
     rc = rc == 0 && captures ? fl_gpu_fail(-EINPROGRESS, "the stream is being captured") : rc;
     if (rc == 0 && (uintptr_t)stream != FL_STREAM_PER_THREAD) { /* that is each thread's own */
         fl_lock_acquire(&pool->lock);
         s->lasts = true;
         fl_lock_release(&pool->lock);
     }
+    fl_pool_leave(pool, &g);
     return rc;
 }
 
@@ -126,23 +163,19 @@ static int retire(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 
 int fl_gpu_pool_stream_retire(struct fl_gpu_pool *pool, void *stream)
 {
-    struct fl_stream_name name = {NULL, NULL};
-    struct fl_pool_stream *s = NULL, *captured;
+    struct fl_pool_stream *s, *captured;
+    struct fl_stream_name name;
     struct fl_gpu_guard g;
     bool captures;
-    int rc = fl_pool_refuse(pool);
+    int rc = name_stream(pool, stream, &name);
 
-    rc = rc == 0 ? fl_stream_check(stream) : rc;
-    if (rc == 0) {
-        name = fl_stream_named(pool, stream);
-        rc = fl_stream_see(pool, name, &captures, &s);
-    }
     rc = rc == 0 ? fl_pool_enter(pool, &g) : rc;
     if (rc != 0) {
         return rc;
     }
+    rc = fl_stream_see(pool, name, &captures, &s);
     fl_lock_acquire(&pool->lock);
-    rc = retire(pool, s);
+    rc = rc == 0 ? retire(pool, s) : rc;
     if (rc == 0 && (captured = fl_stream_of_captures(pool, name)) != NULL) {
         rc = retire(pool, captured);
     }

@@ -106,6 +106,13 @@ static int record_event(struct fl_gpu_pool *p, const struct fl_pool_stream *s, b
 
 int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool asks)
 {
+    if (s->id == 0 && (uintptr_t)s->handle > FL_STREAM_PER_THREAD) {
+        int located = fl_stream_locate(p, s); /* which asks */
+        if (located != 0) {
+            return located;
+        }
+        asks = false;
+    }
     struct fl_pool_event *e = take_event(p, s);
     uint64_t upto = atomic_fetch_add_explicit(&p->epoch, 1, memory_order_relaxed);
     fl_lock_release(&p->lock);

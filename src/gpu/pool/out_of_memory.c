@@ -5,16 +5,14 @@
 #include <errno.h>
 #include <limits.h>
 
-enum { TRIES_MOST = 4 };
 static const uint64_t patience_ns = 1000000000;
 
-static int enter(struct fl_gpu_pool *p, struct fl_gpu_guard *g,
-                 int (*how)(const struct fl_gpu *gpu, struct fl_gpu_guard *g))
+int fl_pool_enter_light(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
 {
     if (fl_pool_is_shut(p)) {
         return fl_gpu_fail(-ESHUTDOWN, "the driver or the pool's context has gone");
     }
-    int rc = how(p->gpu, g);
+    int rc = fl_gpu_make_current(p->gpu, g);
     if (rc == 0) {
         fl_lock_acquire(&p->lock);
         p->driver_calls++;
@@ -27,25 +25,28 @@ static int enter(struct fl_gpu_pool *p, struct fl_gpu_guard *g,
 
 int fl_pool_enter(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
 {
-    return enter(p, g, fl_gpu_enter);
-}
+    int rc = fl_pool_enter_light(p, g);
 
-int fl_pool_enter_light(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
-{
-    return enter(p, g, fl_gpu_make_current);
+    if (rc == 0) {
+        fl_gpu_relax(g);
+    }
+    return rc;
 }
 
 void fl_pool_leave(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
 {
     fl_lock_acquire(&p->lock);
     p->driver_calls--;
-    atomic_fetch_add_explicit(&p->left, 1, memory_order_relaxed);
-    bool awaited = p->waiting != 0;
-    fl_lock_release(&p->lock);
-    if (awaited) {
-        (void)fl_sys.wake(&p->left, INT_MAX);
+    if (g->relaxed) {
+        fl_pool_given(p);
     }
+    fl_lock_release(&p->lock);
     fl_gpu_leave(g);
+}
+
+void fl_pool_wake(struct fl_gpu_pool *p)
+{
+    (void)fl_sys.wake(&p->given, INT_MAX);
 }
 
 int fl_pool_status(struct fl_gpu_pool *p, fl_CUresult code, const char *call, size_t bytes)
@@ -192,52 +193,42 @@ static int try_all(struct fallback *c)
     return collect(c) || ask(c) || wait_for_others(c) || trim(c) ? 0 : retry(c);
 }
 
-/* What other threads may have given back, by frees or by leaving the driver. */
-struct given {
-    uint64_t frees;
-    uint32_t left;
-};
-
-static struct given given(const struct fl_gpu_pool *p)
+static uint32_t given(const struct fl_gpu_pool *p)
 {
-    return (struct given){p->s.frees, atomic_load_explicit(&p->left, memory_order_relaxed)};
+    return atomic_load_explicit(&p->given, memory_order_relaxed);
 }
 
-/* Has any been given back since `before`? If not, waits for the next thread that leaves the driver,
- * which has in its hands what may be missing; not for ever, for it may wait for this one. Of
- * threads that wait the last one does not. */
-static bool more_was_given(struct fl_gpu_pool *p, struct given before)
+/* Has any been given back since `before`? If not, waits for a thread that does so, by a free or
+ * when it leaves the driver, which has in its hands what may be missing; not for ever, for it may
+ * wait for this one. Of threads that wait the last one does not. */
+static bool more_was_given(struct fl_gpu_pool *p, uint32_t before, uint64_t until_ns)
 {
+    uint64_t now_ns;
+
     fl_lock_acquire(&p->lock);
-    struct given now = given(p);
     p->waiting++;
-    bool waits = now.frees == before.frees && p->driver_calls > p->waiting;
+    bool waits = p->driver_calls > p->waiting;
     fl_lock_release(&p->lock);
-    uint64_t until_ns = fl_sys.now_ns() + patience_ns, now_ns;
-    while (waits && (now_ns = fl_sys.now_ns()) < until_ns && /* a handler may end it before */
-           atomic_load_explicit(&p->left, memory_order_relaxed) == before.left) {
-        (void)fl_sys.wait(&p->left, before.left, until_ns - now_ns);
+    while ((now_ns = fl_sys.now_ns()) < until_ns && waits && given(p) == before) {
+        (void)fl_sys.wait(&p->given, before, until_ns - now_ns); /* a handler may end it early */
     }
     fl_lock_acquire(&p->lock);
     p->waiting--;
-    now = given(p);
     fl_lock_release(&p->lock);
-    return now.frees != before.frees || now.left != before.left;
+    return now_ns < until_ns && given(p) != before;
 }
 
 static int out_of_memory(struct fallback *c)
 {
-    struct given before;
-    unsigned tries = 0;
+    uint64_t until_ns = fl_sys.now_ns() + patience_ns;
+    uint32_t before;
     int rc;
 
     c->any = true;
     do {
-        fl_lock_acquire(&c->p->lock);
         before = given(c->p);
-        fl_lock_release(&c->p->lock);
         rc = try_all(c);
-    } while (rc == -ENOMEM && ++tries < TRIES_MOST && more_was_given(c->p, before));
+    } while (rc == -ENOMEM && more_was_given(c->p, before, until_ns));
     return rc;
 }
 
@@ -285,23 +276,17 @@ static int search(struct fallback *c)
     return rc == -ENOMEM ? out_of_memory(c) : rc;
 }
 
-int fl_fallback_alloc(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, size_t requested,
-                      struct fl_pool_block **out)
+int fl_fallback_alloc(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool captures, size_t len,
+                      size_t requested, struct fl_pool_block **out)
 {
     struct fallback c = {p, s, len, requested, fl_set_is_small(p, len), false, NULL};
-    struct fl_gpu_guard g;
-    int rc = fl_pool_enter(p, &g);
+    int rc = captures ? captured(&c) : search(&c);
 
-    if (rc != 0) {
-        return rc;
-    }
-    rc = fl_stream_is_capturing(p, s) ? captured(&c) : search(&c);
     if (rc == -EINPROGRESS) {
         fl_lock_acquire(&p->lock);
         p->s.capture_refusals++;
         fl_lock_release(&p->lock);
     }
-    fl_pool_leave(p, &g);
     *out = c.got;
     return rc;
 }

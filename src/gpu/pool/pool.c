@@ -31,31 +31,32 @@ static FL_APART int alloc_slowly(struct fl_gpu_pool *p, size_t size, size_t len,
 {
     struct fl_pool_stream *s;
     struct fl_pool_block *b = NULL;
-    bool captures = false;
-    int rc = fl_stream_see(p, name, &captures, &s);
+    struct fl_gpu_guard g;
+    bool captures = false, unasked = false;
+    int rc = fl_pool_enter_light(p, &g);
 
     if (rc != 0) {
         return rc;
     }
-    if (len <= p->max_direct) {
+    rc = fl_stream_see(p, name, &captures, &s);
+    if (rc == 0) {
         fl_lock_acquire(&p->lock);
-        b = hit(p, s, len, size);
-        if (b != NULL) {
-            b->in_graph = captures && p->is_blind;
-            *out = b->address;
-        }
+        b = len <= p->max_direct ? hit(p, s, len, size) : NULL;
+        unasked = s->lasts;
         fl_lock_release(&p->lock);
     }
-    if (b != NULL) {
-        return 0;
+    if (rc == 0 && b == NULL) {
+        fl_gpu_relax(&g);
+        bool captured = unasked ? fl_stream_is_capturing(p, s) : captures;
+        rc = fl_fallback_alloc(p, s, captured, len, size, &b);
     }
-    rc = fl_fallback_alloc(p, s, len, size, &b);
     if (rc == 0) {
         *out = b->address;
         fl_lock_acquire(&p->lock);
         b->in_graph = captures && p->is_blind;
         fl_lock_release(&p->lock);
     }
+    fl_pool_leave(p, &g);
     return rc;
 }
 
@@ -261,7 +262,7 @@ static FL_APART int free_slowly(struct fl_gpu_pool *p, struct fl_pool_block *b,
     int rc = asks ? fl_pool_enter_light(p, &g) : 0, entered = asks && rc == 0;
 
     if (rc == 0) {
-        rc = live ? fl_stream_see_here(p, name, &captured, &s) : taker_of(p, b, &s);
+        rc = live ? fl_stream_see(p, name, &captured, &s) : taker_of(p, b, &s);
     }
     if (rc == 0 && direct && !captured) { /* of others events will tell, if it stays here */
         captured = is_used_in_capture(p, b);

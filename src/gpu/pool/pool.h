@@ -171,8 +171,10 @@ struct fl_gpu_pool {
     _Atomic uint64_t occupied; /* as s.occupied_bytes, without the lock. Relaxed */
     unsigned driver_calls;     /* threads in the driver, */
     unsigned waiting;          /* and those of them that wait for another to leave it */
-    _Atomic uint32_t left;     /* how often one has. Relaxed; changed under the lock; a futex */
-    size_t max_direct;         /* what is larger has a chunk of its own, and is never pooled */
+    /* How often memory may have come free: by frees, and as threads leave the driver. Relaxed;
+     * changed under the lock; a futex. */
+    _Atomic uint32_t given;
+    size_t max_direct; /* what is larger has a chunk of its own, and is never pooled */
     struct fl_gpu_pool_stats s;
     struct fl_gpu_track track;
 };
@@ -242,13 +244,14 @@ struct fl_pool_stream *fl_stream_of_captures(const struct fl_gpu_pool *p,
  * any more. Lock: held. */
 struct fl_pool_stream *fl_stream_numbered(const struct fl_gpu_pool *p, uint64_t number);
 /* The record of a stream that is there, which the driver is asked for unless it lasts. `captures`:
- * is it being captured (no, if it lasts)? What its handle has then is a record of its own. Lock:
- * not held. 0, -ENOMEM, or what the driver says. */
+ * is it being captured (no, if it lasts)? What its handle has then is a record of its own, which
+ * may go when the caller, who has entered the pool, leaves it, and nothing names it. Lock: not
+ * held. 0, -ENOMEM, or what the driver says. */
 int fl_stream_see(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captures,
                   struct fl_pool_stream **out);
-/* The same, for a caller that has entered the pool already. */
-int fl_stream_see_here(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captures,
-                       struct fl_pool_stream **out);
+/* Where a stream is at home that was being captured when it was first seen. Lock: held, given up
+ * for the driver. 0; -EINPROGRESS: it still is; or what the driver says. */
+int fl_stream_locate(struct fl_gpu_pool *p, struct fl_pool_stream *s);
 /* A stream of the driver's: 0, or -EINVAL for FL_GPU_HOST. */
 int fl_stream_check(void *stream);
 /* Stands for streams that are not known any more: nothing of it is ever safe. NULL: no memory. */
@@ -323,17 +326,28 @@ int fl_pool_free(struct fl_gpu_pool *p, uint64_t address, void *stream, bool liv
 
 /* ---- out_of_memory.c ---- */
 
-/* Lock: not held. */
-int fl_fallback_alloc(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, size_t requested,
-                      struct fl_pool_block **out);
+/* The caller has entered the pool. `captures`: `s` is being captured. Lock: not held. */
+int fl_fallback_alloc(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool captures, size_t len,
+                      size_t requested, struct fl_pool_block **out);
 /* Asks the streams that hold something back: with others' frees, and what is pending. Lock: held,
  * given up for the driver. */
 void fl_fallback_settle(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool others);
 /* Around what talks to the driver. Lock: not held. */
 int fl_pool_enter(struct fl_gpu_pool *p, struct fl_gpu_guard *g);
-/* For calls that no capture minds. */
+/* For calls that no capture minds, and that give nothing back; fl_gpu_relax makes it the other. */
 int fl_pool_enter_light(struct fl_gpu_pool *p, struct fl_gpu_guard *g);
 void fl_pool_leave(struct fl_gpu_pool *p, struct fl_gpu_guard *g);
+/* Memory may have come free: requests that wait look again. Lock: held. */
+void fl_pool_wake(struct fl_gpu_pool *p);
+static inline void fl_pool_given(struct fl_gpu_pool *p)
+{
+    uint32_t n = atomic_load_explicit(&p->given, memory_order_relaxed);
+
+    atomic_store_explicit(&p->given, n + 1, memory_order_relaxed);
+    if (FL_UNLIKELY(p->waiting != 0)) {
+        fl_pool_wake(p);
+    }
+}
 /* What the driver said, as a status; a driver that has gone is remembered. */
 int fl_pool_status(struct fl_gpu_pool *p, fl_CUresult code, const char *call, size_t bytes);
 static inline bool fl_pool_is_shut(const struct fl_gpu_pool *p)

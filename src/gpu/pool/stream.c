@@ -157,16 +157,28 @@ static bool more_chains(struct fl_gpu_pool *p)
     return true;
 }
 
+/* Nothing is lost with it. Of what a stream had while it was captured nothing is known, but in a
+ * pool of graphs, where the blocks that it still has are to be its own again. */
+static bool is_unused(const struct fl_gpu_pool *p, const struct fl_pool_stream *s)
+{
+    bool may_go = s->is_gone || (s->id == 0 && !s->lasts && !p->is_graph);
+
+    return may_go && s != p->limbo && s->blocks + s->uses + s->awaited == 0;
+}
+
 /* An unused record, or a new one, not to be found yet. `own`: driver calls that the caller is
  * within. While others are in the driver they may have any record in their hands. */
 static struct fl_pool_stream *record(struct fl_gpu_pool *p, unsigned own)
 {
     struct fl_pool_stream *s = p->driver_calls <= own ? p->streams : NULL;
 
-    while (s != NULL && !(s->is_gone && s != p->limbo && s->blocks + s->uses + s->awaited == 0)) {
+    while (s != NULL && !is_unused(p, s)) {
         s = s->next;
     }
     if (s != NULL) {
+        if (!s->is_gone) {
+            fl_stream_leave(p, s);
+        }
         fl_events_drop(p, s, UINT64_MAX); /* that are not asked any more */
         *s = (struct fl_pool_stream){.next = s->next, .is_gone = true};
         return s;
@@ -250,14 +262,23 @@ static int look_at(struct fl_gpu_pool *p, struct fl_pool_stream *seen, bool *cap
     return rc;
 }
 
-/* Where an unknown stream is at home: another device's may use the pool's memory, too. Of one that
- * is captured nothing is asked: no event is recorded on it. Lock: not held. */
-static int look_where(struct fl_gpu_pool *p, struct fl_pool_stream *seen)
+/* Where a stream is at home: another device's may use the pool's memory, too. Lock: not held. */
+static int look_where(struct fl_gpu_pool *p, fl_CUstream handle, fl_CUcontext *context)
 {
-    return is_each_contexts(seen->handle) || seen->id == 0
-               ? 0
-               : fl_stream_status(p, fl_cuda.cuStreamGetCtx(seen->handle, &seen->context),
-                                  "cuStreamGetCtx");
+    return fl_stream_status(p, fl_cuda.cuStreamGetCtx(handle, context), "cuStreamGetCtx");
+}
+
+int fl_stream_locate(struct fl_gpu_pool *p, struct fl_pool_stream *s)
+{
+    fl_CUcontext context = s->context;
+
+    fl_lock_release(&p->lock);
+    int rc = fl_stream_is_capturing(p, s) ? -EINPROGRESS : look_where(p, s->handle, &context);
+    fl_lock_acquire(&p->lock);
+    if (s->context != context) {
+        s->context = context;
+    }
+    return rc;
 }
 
 /* The record of that number, if there is one. Others of a handle that is one stream's have been
@@ -309,8 +330,8 @@ static bool is_at_hand(struct fl_gpu_pool *p, struct fl_stream_name name, bool *
     return *out != NULL;
 }
 
-int fl_stream_see_here(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captures,
-                       struct fl_pool_stream **out)
+int fl_stream_see(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captures,
+                  struct fl_pool_stream **out)
 {
     bool own = (uintptr_t)name.handle == FL_STREAM_PER_THREAD;
     struct fl_pool_stream seen = {
@@ -326,7 +347,9 @@ int fl_stream_see_here(struct fl_gpu_pool *p, struct fl_stream_name name, bool *
     fl_lock_acquire(&p->lock);
     if (rc == 0 && (*out = find(p, &seen)) == NULL) {
         fl_lock_release(&p->lock);
-        rc = look_where(p, &seen);
+        if (!is_each_contexts(seen.handle) && !*captures) {
+            rc = look_where(p, seen.handle, &seen.context);
+        }
         fl_lock_acquire(&p->lock);
         *out = find(p, &seen);
     }
@@ -334,22 +357,6 @@ int fl_stream_see_here(struct fl_gpu_pool *p, struct fl_stream_name name, bool *
         rc = fl_gpu_fail(-ENOMEM, "no memory for a stream's record");
     }
     fl_lock_release(&p->lock);
-    return rc;
-}
-
-int fl_stream_see(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captures,
-                  struct fl_pool_stream **out)
-{
-    struct fl_gpu_guard g;
-
-    if (is_at_hand(p, name, captures, out)) {
-        return 0;
-    }
-    int rc = fl_pool_enter_light(p, &g);
-    if (rc == 0) {
-        rc = fl_stream_see_here(p, name, captures, out);
-        fl_pool_leave(p, &g);
-    }
     return rc;
 }
 

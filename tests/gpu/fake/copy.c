@@ -68,44 +68,35 @@ static fl_CUresult submit(struct fake_stream *s, struct fake_op *op, bool reads,
     return FL_CUDA_SUCCESS;
 }
 
-static fl_CUresult to_device(fl_CUdeviceptr to, const void *from, size_t len, struct fake_stream *s)
+/* Either side is a device's or the host's. What is pageable is read before the call returns, or is
+ * there when it does. */
+static fl_CUresult copy(uint64_t to, bool to_device, uint64_t from, bool from_device, size_t len,
+                        struct fake_stream *s)
 {
-    struct fake_op op = {
-        .kind = FAKE_OP_COPY, .to = to, .from = (uintptr_t)from, .len = len, .to_device = true};
-    bool across, pinned = fake_registered_at(op.from, len, &across) != NULL;
+    struct fake_op op = {.kind = FAKE_OP_COPY,
+                         .to = to,
+                         .from = from,
+                         .len = len,
+                         .to_device = to_device,
+                         .from_device = from_device};
+    bool across = false, both = to_device && from_device;
+    bool pinned = both || fake_registered_at(to_device ? from : to, len, &across) != NULL;
 
     if (s == NULL) {
         return FL_CUDA_ERROR_INVALID_HANDLE;
     }
-    if (across || !fake_is_allocated(to, len)) {
+    if (across || !(to_device || from_device) || (to_device && !fake_is_allocated(to, len)) ||
+        (from_device && !fake_is_allocated(from, len))) {
         return FL_CUDA_ERROR_INVALID_VALUE;
     }
     fake_figures.copies++;
-    if (!pinned) { /* it is read before the call returns */
-        fake_figures.pageable_copies++;
+    fake_figures.pageable_copies += !pinned;
+    if (!pinned && to_device) {
         op.snapshot = fake_zalloc(len + 1);
-        memcpy(op.snapshot, from, len);
+        memcpy(op.snapshot, (const void *)(uintptr_t)from, len); /* NOLINT */
     }
-    return submit(s, &op, pinned, true);
-}
-
-static fl_CUresult to_host(void *to, fl_CUdeviceptr from, size_t len, struct fake_stream *s)
-{
-    struct fake_op op = {
-        .kind = FAKE_OP_COPY, .to = (uintptr_t)to, .from = from, .len = len, .from_device = true};
-    bool across, pinned = fake_registered_at(op.to, len, &across) != NULL;
-    fl_CUresult code;
-
-    if (s == NULL) {
-        return FL_CUDA_ERROR_INVALID_HANDLE;
-    }
-    if (across || !fake_is_allocated(from, len)) {
-        return FL_CUDA_ERROR_INVALID_VALUE;
-    }
-    fake_figures.copies++;
-    code = submit(s, &op, true, pinned);
-    if (!pinned) {
-        fake_figures.pageable_copies++;
+    fl_CUresult code = submit(s, &op, from_device || pinned, to_device || pinned);
+    if (!pinned && from_device) {
         fake_host_joins(s);
     }
     return code;
@@ -115,52 +106,20 @@ fl_CUresult fake_cuMemcpyHtoDAsync(fl_CUdeviceptr to, const void *from, size_t l
                                    fl_CUstream stream)
 {
     FAKE_ENTER(cuMemcpyHtoDAsync, FAKE_CONTEXT);
-    return fake_leave(to_device(to, from, len, fake_stream_of(stream)));
+    return fake_leave(copy(to, true, (uintptr_t)from, false, len, fake_stream_of(stream)));
 }
 
 fl_CUresult fake_cuMemcpyDtoHAsync(void *to, fl_CUdeviceptr from, size_t len, fl_CUstream stream)
 {
     FAKE_ENTER(cuMemcpyDtoHAsync, FAKE_CONTEXT);
-    return fake_leave(to_host(to, from, len, fake_stream_of(stream)));
-}
-
-static fl_CUresult within_device(uint64_t to, uint64_t from, size_t len, struct fake_stream *s)
-{
-    struct fake_op op = {.kind = FAKE_OP_COPY,
-                         .to = to,
-                         .from = from,
-                         .len = len,
-                         .to_device = true,
-                         .from_device = true};
-
-    if (s == NULL) {
-        return FL_CUDA_ERROR_INVALID_HANDLE;
-    }
-    if (!fake_is_allocated(from, len) || !fake_is_allocated(to, len)) {
-        return FL_CUDA_ERROR_INVALID_VALUE;
-    }
-    fake_figures.copies++;
-    return submit(s, &op, true, true);
+    return fake_leave(copy((uintptr_t)to, false, from, true, len, fake_stream_of(stream)));
 }
 
 fl_CUresult fake_cuMemcpyDtoDAsync(fl_CUdeviceptr to, fl_CUdeviceptr from, size_t len,
                                    fl_CUstream stream)
 {
     FAKE_ENTER(cuMemcpyDtoDAsync, FAKE_CONTEXT);
-    return fake_leave(within_device(to, from, len, fake_stream_of(stream)));
-}
-
-static fl_CUresult one_of_batch(uint64_t to, uint64_t from, size_t len, struct fake_stream *s)
-{
-    bool to_is = fake_is_device(to), from_is = fake_is_device(from);
-
-    if (to_is && from_is) {
-        return within_device(to, from, len, s);
-    }
-    if (to_is) {
-        return to_device(to, (const void *)(uintptr_t)from, len, s);
-    }
-    return from_is ? to_host((void *)(uintptr_t)to, from, len, s) : FL_CUDA_ERROR_INVALID_VALUE;
+    return fake_leave(copy(to, true, from, true, len, fake_stream_of(stream)));
 }
 
 fl_CUresult fake_cuMemcpyBatchAsync(fl_CUdeviceptr *to, fl_CUdeviceptr *from, size_t *len,
@@ -181,7 +140,7 @@ fl_CUresult fake_cuMemcpyBatchAsync(fl_CUdeviceptr *to, fl_CUdeviceptr *from, si
     }
     struct fake_stream *s = fake_stream_of(stream);
     for (size_t i = 0; i < count && code == FL_CUDA_SUCCESS; i++) {
-        code = one_of_batch(to[i], from[i], len[i], s);
+        code = copy(to[i], fake_is_device(to[i]), from[i], fake_is_device(from[i]), len[i], s);
         if (code != FL_CUDA_SUCCESS && failed != NULL) {
             *failed = i;
         }

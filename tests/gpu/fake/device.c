@@ -66,27 +66,25 @@ fl_CUresult fake_cuGetErrorName(fl_CUresult code, const char **name)
     static const struct {
         int code;
         const char *name;
-    } names[] = {
-        {0, "CUDA_SUCCESS"},
-        {1, "CUDA_ERROR_INVALID_VALUE"},
-        {2, "CUDA_ERROR_OUT_OF_MEMORY"},
-        {3, "CUDA_ERROR_NOT_INITIALIZED"},
-        {4, "CUDA_ERROR_DEINITIALIZED"},
-        {34, "CUDA_ERROR_STUB_LIBRARY"},
-        {100, "CUDA_ERROR_NO_DEVICE"},
-        {101, "CUDA_ERROR_INVALID_DEVICE"},
-        {201, "CUDA_ERROR_INVALID_CONTEXT"},
-        {400, "CUDA_ERROR_INVALID_HANDLE"},
-        {600, "CUDA_ERROR_NOT_READY"},
-        {709, "CUDA_ERROR_CONTEXT_IS_DESTROYED"},
-        {712, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"},
-        {713, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED"},
-        {800, "CUDA_ERROR_NOT_PERMITTED"},
-        {801, "CUDA_ERROR_NOT_SUPPORTED"},
-        {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
-        {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"},
-        {999, "CUDA_ERROR_UNKNOWN"},
-    };
+    } names[] = {{0, "CUDA_SUCCESS"},
+                 {1, "CUDA_ERROR_INVALID_VALUE"},
+                 {2, "CUDA_ERROR_OUT_OF_MEMORY"},
+                 {3, "CUDA_ERROR_NOT_INITIALIZED"},
+                 {4, "CUDA_ERROR_DEINITIALIZED"},
+                 {34, "CUDA_ERROR_STUB_LIBRARY"},
+                 {100, "CUDA_ERROR_NO_DEVICE"},
+                 {101, "CUDA_ERROR_INVALID_DEVICE"},
+                 {201, "CUDA_ERROR_INVALID_CONTEXT"},
+                 {400, "CUDA_ERROR_INVALID_HANDLE"},
+                 {600, "CUDA_ERROR_NOT_READY"},
+                 {709, "CUDA_ERROR_CONTEXT_IS_DESTROYED"},
+                 {712, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"},
+                 {713, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED"},
+                 {800, "CUDA_ERROR_NOT_PERMITTED"},
+                 {801, "CUDA_ERROR_NOT_SUPPORTED"},
+                 {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+                 {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"},
+                 {999, "CUDA_ERROR_UNKNOWN"}};
 
     FAKE_ENTER(cuGetErrorName, FAKE_ALWAYS);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

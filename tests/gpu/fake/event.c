@@ -37,6 +37,7 @@ fl_CUresult fake_cuEventCreate(fl_CUevent *event, unsigned flags)
     }
     FAKE_REFUSE(e == NULL, FL_CUDA_ERROR_OUT_OF_MEMORY);
     e->alive = true;
+    fake_figures.live++;
     e->captured = false;
     e->stream = NULL;
     e->context = fake_context_now();
@@ -51,6 +52,7 @@ fl_CUresult fake_cuEventDestroy(fl_CUevent event)
 
     FAKE_REFUSE(e == NULL, FL_CUDA_ERROR_INVALID_HANDLE);
     e->alive = false;
+    fake_figures.live--;
     return fake_leave(FL_CUDA_SUCCESS);
 }
 
@@ -131,16 +133,6 @@ fl_CUresult fake_cuStreamWaitEvent(fl_CUstream stream, fl_CUevent event, unsigne
         fake_wait_for(s, e->stream, e->seq, &e->clock);
     }
     return fake_leave(FL_CUDA_SUCCESS);
-}
-
-unsigned fake_event_live(void)
-{
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < EVENTS; i++) {
-        n += events[i].alive;
-    }
-    return n;
 }
 
 void fake_event_reset(void)

@@ -127,23 +127,6 @@ static bool is_failure(const char *name)
     return true;
 }
 
-/* What a driver's own threads do amid a call: they allocate. Sizes on both sides of the allocator's
- * threshold. */
-static void *allocate_some(void *unused)
-{
-    static const size_t sizes[] = {64, 4096, 100000, 3u << 20};
-
-    within = true;
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        char *volatile p = malloc(sizes[i]);
-        if (p != NULL) {
-            p[sizes[i] - 1] = 1;
-        }
-        free(p);
-    }
-    return unused;
-}
-
 struct called {
     void (*fn)(void *arg);
     void *arg;
@@ -159,12 +142,12 @@ static void *call_amid(void *arg)
     return NULL;
 }
 
-static void in_another_thread(const char *name, void *(*fn)(void *), void *arg)
+static void in_another_thread(const char *name, struct called *c)
 {
     pthread_t thread;
     struct timespec until;
 
-    if (pthread_create(&thread, NULL, fn, arg) != 0) {
+    if (pthread_create(&thread, NULL, call_amid, c) != 0) {
         return;
     }
     clock_gettime(CLOCK_REALTIME, &until);
@@ -185,34 +168,39 @@ static void re_enter(const char *name)
         return;
     }
     pthread_mutex_lock(&lock);
-    bool allocates = fake_setting[FAKE_CUDA_REENTER] != 0;
     if (amid.fn != NULL && (amid.name[0] == '\0' || strcmp(amid.name, name) == 0)) {
         c = fake_zalloc(sizeof *c);
         *c = (struct called){amid.fn, amid.arg};
     }
     pthread_mutex_unlock(&lock);
-    if (allocates) {
-        (void)allocate_some(NULL);
-        within = false;
-        in_another_thread(name, allocate_some, NULL);
-    }
     if (c != NULL) {
-        in_another_thread(name, call_amid, c);
+        in_another_thread(name, c);
     }
 }
 
-/* For programs without a test in them: FAKE_CUDA is "late", "eager" or a seed; FAKE_CUDA_CAPACITY
- * bytes; FAKE_CUDA_DEVICES. */
-static void from_environment(void)
+/* FAKE_CUDA is "late", "eager" or a seed. */
+static void schedule_by_environment(void)
 {
-    const char *mode = getenv("FAKE_CUDA"), *capacity = getenv("FAKE_CUDA_CAPACITY"),
-               *devices = getenv("FAKE_CUDA_DEVICES");
+    const char *mode = getenv("FAKE_CUDA");
 
-    if (mode != NULL && strcmp(mode, "late") == 0) {
+    if (mode == NULL || strcmp(mode, "eager") == 0) {
+        fake_schedule(FAKE_CUDA_EAGER, 0);
+    } else if (strcmp(mode, "late") == 0) {
         fake_schedule(FAKE_CUDA_LATE, 0);
-    } else if (mode != NULL && strcmp(mode, "eager") != 0) {
+    } else {
         dice = strtoull(mode, NULL, 10);
         fake_schedule(FAKE_CUDA_RANDOM, dice);
+    }
+}
+
+/* For programs without a test in them, too: FAKE_CUDA_CAPACITY bytes; FAKE_CUDA_DEVICES. */
+static void begin(void)
+{
+    const char *capacity = getenv("FAKE_CUDA_CAPACITY"), *devices = getenv("FAKE_CUDA_DEVICES");
+
+    memcpy(fake_setting, defaults, sizeof defaults);
+    if (getenv("FAKE_CUDA") != NULL) { /* else as masked_cuda.c has it */
+        schedule_by_environment();
     }
     if (capacity != NULL) {
         fake_setting[FAKE_CUDA_CAPACITY] = strtoull(capacity, NULL, 10);
@@ -220,12 +208,6 @@ static void from_environment(void)
     if (devices != NULL) {
         fake_setting[FAKE_CUDA_DEVICES] = strtoull(devices, NULL, 10);
     }
-}
-
-static void begin(void)
-{
-    memcpy(fake_setting, defaults, sizeof defaults);
-    from_environment();
 }
 
 /* What a call says that the driver does not even look at. */
@@ -303,14 +285,14 @@ void fake_reset(bool keep_contexts)
     memset(counted, 0, sizeof counted);
     memset(&failure, 0, sizeof failure);
     memset(&amid, 0, sizeof amid);
-    memset(&fake_figures, 0, sizeof fake_figures);
     all_calls = 0;
     fake_stream_reset();
-    fake_schedule(FAKE_CUDA_EAGER, 0);
+    schedule_by_environment();
     fake_order_reset();
     fake_host_reset();
     fake_memory_reset();
     fake_device_reset(keep_contexts);
+    memset(&fake_figures, 0, sizeof fake_figures);
     fake_unlock();
 }
 

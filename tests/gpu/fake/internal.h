@@ -69,7 +69,8 @@ const char *fake_call_now(void); /* the name of the call that this thread is in 
 
 struct fake_figures {
     uint64_t implicit_syncs, pageable_copies, copies;
-    unsigned races, violations;
+    size_t registered;
+    unsigned races, violations, live;
     char report[256];
 };
 extern struct fake_figures fake_figures;
@@ -120,7 +121,6 @@ void fake_access_forget(uint64_t lo, size_t len);
 void fake_order_reset(void);
 
 /* event.c */
-unsigned fake_event_live(void);
 void fake_event_reset(void);
 
 /* stream.c */
@@ -182,11 +182,8 @@ void fake_run_all(void);                     /* runs; the host does not know */
 bool fake_capture_forbids(bool whole_context);
 void fake_stream_context_ends(struct fake_context *c);
 void fake_stream_reset(void);
-unsigned fake_stream_live(void);
 void fake_capture(void *stream, bool on);
 void fake_capture_as(int mode);
-unsigned fake_step(void *stream, unsigned n);
-unsigned fake_pending(void *stream);
 void fake_schedule(enum fake_cuda_mode mode, uint64_t seed);
 
 /* copy.c */
@@ -216,7 +213,6 @@ bool fake_is_allocated(uint64_t address, size_t len);
 char *fake_device_bytes(int device, size_t at);
 size_t fake_used(int device);
 void fake_memory_reset(void);
-unsigned fake_memory_live(void); /* allocations */
 
 /* host.c */
 struct fake_registration {
@@ -233,9 +229,7 @@ struct fake_registration {
 struct fake_registration *fake_registered_at(uint64_t lo, size_t len, bool *out_across);
 /* The pages are those that were registered; else a violation. */
 void fake_check_pages(uint64_t lo, size_t len);
-size_t fake_registered(void);
 bool fake_knows_frames(void);
 void fake_host_reset(void);
-unsigned fake_host_live(void);
 
 #endif

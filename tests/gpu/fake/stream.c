@@ -121,6 +121,7 @@ fl_CUresult fake_cuStreamCreate(fl_CUstream *stream, unsigned flags)
             : stream_add(fake_context_now(), (flags & FL_CU_STREAM_NON_BLOCKING) == 0, false);
     FAKE_REFUSE(s == NULL, FL_CUDA_ERROR_OUT_OF_MEMORY);
     handles[i].now = s;
+    fake_figures.live++;
     *stream = (fl_CUstream)(void *)&handles[i];
     return fake_leave(FL_CUDA_SUCCESS);
 }
@@ -134,6 +135,7 @@ fl_CUresult fake_cuStreamDestroy(fl_CUstream stream)
     s->alive = false; /* what is queued still runs */
     last_ended = (unsigned)((struct handle *)(void *)stream - handles);
     handles[last_ended].now = NULL;
+    fake_figures.live--;
     return fake_leave(FL_CUDA_SUCCESS);
 }
 
@@ -148,6 +150,7 @@ void fake_stream_context_ends(struct fake_context *c)
     for (unsigned i = 0; i < HANDLES; i++) {
         if (handles[i].now != NULL && handles[i].now->context == c) {
             handles[i].now = NULL;
+            fake_figures.live--;
         }
     }
 }
@@ -391,28 +394,6 @@ fl_CUresult fake_cuStreamGetCtx(fl_CUstream stream, fl_CUcontext *context)
     return fake_leave(FL_CUDA_SUCCESS);
 }
 
-unsigned fake_step(void *stream, unsigned n)
-{
-    struct fake_stream *s = fake_stream_of(stream);
-    unsigned ran = 0;
-
-    for (; s != NULL && ran < n && s->first != NULL; ran++) {
-        fake_run(s, s->first->seq);
-    }
-    return ran;
-}
-
-unsigned fake_pending(void *stream)
-{
-    const struct fake_stream *s = fake_stream_of(stream);
-    unsigned n = 0;
-
-    for (const struct fake_op *op = s == NULL ? NULL : s->first; op != NULL; op = op->next) {
-        n++;
-    }
-    return n;
-}
-
 void fake_schedule(enum fake_cuda_mode to, uint64_t seed)
 {
     (void)seed;
@@ -420,16 +401,6 @@ void fake_schedule(enum fake_cuda_mode to, uint64_t seed)
     if (mode == FAKE_CUDA_EAGER) {
         fake_run_all();
     }
-}
-
-unsigned fake_stream_live(void)
-{
-    unsigned n = fake_event_live();
-
-    for (unsigned i = 0; i < HANDLES; i++) {
-        n += handles[i].now != NULL;
-    }
-    return n;
 }
 
 void fake_stream_reset(void)

@@ -62,7 +62,7 @@ int second_device(struct fl_gpu_pool *pool, at::HostAllocator *ours)
         CHECK(ours->record_event(first, p.get_context(), stream));
     }
     CHECK(fl_gpu_pool_collect(pool) == 0); /* records what it waits for */
-    (void)fake->step(nullptr, 100);        /* device 0's */
+    (void)fake->holds(to, 1, 0);           /* all runs, and the host does not know */
     CHECK(fl_gpu_pool_collect(pool) == 0);
     at::DataPtr more[4];
     for (at::DataPtr &p : more) { /* perhaps the same memory: then nothing is at it any more */
