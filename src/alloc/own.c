@@ -15,6 +15,9 @@ static FL_COLD void get_cache(void)
     }
     int saved = errno;
     fl_route.first_large();
+    if (fl_plan_always != 0) {
+        fl_plan_thread_begins();
+    }
     if (fl_route.caches) {
         ending = true; /* what thread_ends allocates takes the way without a cache */
         struct fl_cache *c = fl_cache_acquire(fl_route.region);
@@ -77,7 +80,8 @@ FL_APART struct fl_extent *fl_from_node_cache(size_t len)
 
     if (FL_UNLIKELY(c == NULL)) {
         get_cache();
-        return NULL;
+        /* A thread's first request is told, too: the next one is, since there is a cursor. */
+        return fl_plan_always != 0 ? fl_from_region(len, fl_page.base, FL_REQUEST_MALLOC) : NULL;
     }
     struct fl_extent *e = fl_cache_is_home(c) ? fl_take_cached(c, len) : NULL;
     if (e != NULL && FL_UNLIKELY(fl_cache_look_is_due(c))) {

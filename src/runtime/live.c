@@ -32,5 +32,6 @@ void fl_live_start(void)
         (const struct fl_live_term[]){{.figure = FL_LIVE_HOME, .width = sizeof *fl_home_word}}, 1);
     fl_region_live(&fl_runtime.region, p);
     fl_plan_live(p);
+    p->profile = fl_live_at(fl_profile);
     fl_live_publish(p, fl_version());
 }
