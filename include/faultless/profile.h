@@ -38,7 +38,9 @@ enum fl_profile_state {
 
 struct fl_profile_head {
     char magic[8]; /* FL_PROFILE_MAGIC */
-    uint32_t version, slots, stride;
+    uint32_t version;
+    uint32_t slots; /* that there are samples in, or were: no later one is in use */
+    uint32_t stride;
     uint32_t pid;        /* of the process that began it */
     uint64_t every;      /* bytes between samples, as asked for */
     uint64_t live, peak; /* bytes that the samples stand for: now, and at most */

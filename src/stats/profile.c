@@ -43,7 +43,6 @@ int fl_profile_begin(uint64_t every)
         (void)fl_sys.name((struct fl_range){base, len}, "faultless:profile");
         fl_profile = (struct fl_profile_head *)base; /* NOLINT(performance-no-int-to-ptr) */
         *fl_profile = (struct fl_profile_head){.version = FL_PROFILE_VERSION,
-                                               .slots = FL_PROFILE_SLOTS,
                                                .stride = FL_PROFILE_STRIDE,
                                                .pid = (uint32_t)fl_call_pid(),
                                                .every = fl_max(every, 1)};
@@ -83,7 +82,7 @@ static void begin_thread(uint64_t every)
     mine.random = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) *
                           UINT64_C(0xd1342543de82ef95);
     int64_t a = gap(every), b = gap(every);
-    mine.left = fl_min(a, b);
+    mine.left = a < b ? a : b;
 }
 
 /* Bytes that a block of `len` stands for; 0: it is not sampled. */
@@ -119,6 +118,15 @@ static unsigned take_slot(struct table *t)
         }
     }
     return FL_PROFILE_SLOTS;
+}
+
+static void note_highest(struct fl_profile_head *h, unsigned i)
+{
+    uint32_t had = __atomic_load_n(&h->slots, __ATOMIC_RELAXED);
+
+    while (had <= i && !__atomic_compare_exchange_n(&h->slots, &had, i + 1, true, __ATOMIC_RELAXED,
+                                                    __ATOMIC_RELAXED)) {
+    }
 }
 
 static void give_slot(struct table *t, unsigned i)
@@ -189,8 +197,8 @@ static FL_APART void take_stack(struct sample *s)
 uint32_t fl_profile_saw(size_t len)
 {
     struct table *t = table_of_mine();
-    uint32_t left = FL_PROFILE_SLOTS - fl_min(atomic_load_explicit(&t->count, memory_order_relaxed),
-                                              FL_PROFILE_SLOTS - 1);
+    uint32_t used = atomic_load_explicit(&t->count, memory_order_relaxed);
+    uint32_t left = used < FL_PROFILE_SLOTS ? FL_PROFILE_SLOTS - used : 1;
     /* The fuller the table, the fewer. */
     uint64_t weight = weigh(len, t->head.every * FL_PROFILE_SLOTS / left);
 
@@ -202,6 +210,7 @@ uint32_t fl_profile_saw(size_t len)
         (void)__atomic_add_fetch(&t->head.lost, 1, __ATOMIC_RELAXED);
         return 0;
     }
+    note_highest(&t->head, i);
     struct fl_profile_sample *s = &t->sample[i].head;
     s->number = __atomic_add_fetch(&t->head.samples, 1, __ATOMIC_RELAXED);
     s->len = len;
