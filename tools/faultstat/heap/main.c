@@ -131,6 +131,50 @@ _Static_assert((int)FL_PROFILE_REGS == (int)FL_REG_COUNT && (int)FL_PROFILE_BP =
                    (int)FL_PROFILE_SP == (int)FL_REG_SP && (int)FL_PROFILE_IP == (int)FL_REG_IP,
                "registers lie as the unwinder wants them");
 
+static const char *frame_name(const json_t *record, const json_t *list, size_t i)
+{
+    size_t frame = (size_t)json_integer_value(json_array_get(list, i));
+    const json_t *frames = json_object_get(record, "frames");
+    const char *name = json_string_value(json_object_get(json_array_get(frames, frame), "name"));
+    return name != NULL ? name : "";
+}
+
+/* A function of the program's own, as Python 3.12 and later name it in their perf map. */
+static bool is_own_python(const char *name)
+{
+    static const char *const others[] = {"/site-packages/", "/dist-packages/", "/lib/python",
+                                         "<froz"};
+    bool is_own = true;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        is_own = is_own && strstr(name, others[i]) == NULL;
+    }
+    return is_own;
+}
+
+/* Where Python functions have names, the site is the innermost one of the program's own, else of
+ * any: those of C that it calls are the same for all. */
+static void prefer_python(json_t *record)
+{
+    json_t *stack;
+    size_t i;
+    json_array_foreach(json_object_get(record, "stacks"), i, stack)
+    {
+        const json_t *list = json_object_get(stack, "frames");
+        const json_t *found = NULL;
+        bool is_own = false;
+        for (size_t k = json_array_size(list); k-- > 0 && !is_own;) {
+            const char *name = frame_name(record, list, k);
+            if (strncmp(name, "py::", 4) == 0) {
+                is_own = is_own_python(name);
+                found = found == NULL || is_own ? json_array_get(list, k) : found;
+            }
+        }
+        if (found != NULL) {
+            json_object_set_new(stack, "site", json_integer(json_integer_value(found)));
+        }
+    }
+}
+
 /* The stacks as faultstat record has them, with bytes for faults. NULL: no memory. */
 static json_t *name_stacks(const struct fl_image *image)
 {
@@ -151,6 +195,9 @@ static json_t *name_stacks(const struct fl_image *image)
     if (process == NULL || fl_names_save(r, root) != 0) {
         json_decref(root);
         root = NULL;
+    }
+    if (root != NULL) {
+        prefer_python(root);
     }
     fl_unwinder_close(&r->unwinder);
     fl_processes_clear(&r->processes);
