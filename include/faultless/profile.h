@@ -6,9 +6,10 @@
  * registers and the bytes above the stack pointer. The reader makes function names of that, so the
  * process neither unwinds nor reads symbols.
  *
- * In memory: the head, and behind it `slots` samples of `stride` bytes. In a file: the head, `slots`
- * samples, each with as many bytes of stack as it has, and the executable lines of /proc/PID/maps;
- * of the stacks only what points to code or into the stack is left, the rest is zero.
+ * In memory: the head, and behind it `slots` samples of `stride` bytes. In a file: the head,
+ * `slots` samples, each with as many bytes of stack as it has, and the executable lines of
+ * /proc/PID/maps; of the stacks only what points to code or into the stack is left, the rest is
+ * zero.
  *
  * All is little-endian, without padding. A reader trusts nothing of it. */
 #ifndef FAULTLESS_PROFILE_H

@@ -242,8 +242,9 @@ static int keep_text(struct fl_options *o, const char *s, const char **out)
     return 0;
 }
 
-/* A word that is neither a form of statistics, where `forms` are, nor, by a '/', '.' or '%', the name of a file: taken
- * for one, a file of that name would lie in whatever folder the process is in. */
+/* A word that is neither a form of statistics, where `forms` are, nor, by a '/', '.' or '%', the
+ * name of a file: taken for one, a file of that name would lie in whatever folder the process is
+ * in. */
 static bool is_stray_word(const char *s, bool forms)
 {
     static const char *const form[] = {"stderr", "summary", "table", "json"};

@@ -16,7 +16,7 @@ _Static_assert(sizeof(struct sample) == FL_PROFILE_STRIDE, "as readers know it")
 struct table {
     struct fl_profile_head head;
     struct sample sample[FL_PROFILE_SLOTS];
-    _Atomic uint64_t used[WORDS]; /* bit i % 64 of word i / 64: sample i is somebody's */
+    _Atomic uint64_t used[WORDS]; /* bit i % 64 of word i / 64: sample i is taken */
     _Atomic uint32_t count;       /* of those */
     _Atomic uint32_t freed;       /* chain of the peak's that are free by now: a number; 0: none */
     uint32_t next[FL_PROFILE_SLOTS]; /* behind each in that chain. Who puts it there */

@@ -1,9 +1,10 @@
-/* Who holds it: samples of live large blocks, each with the stack of its request.
+/* Who holds it: samples of live large blocks, each with the stack of its request. Included by
+ * stats.h.
  *
  * A block of at least `every` bytes is always sampled, and stands for itself. Of shorter ones each
  * thread samples what lies at points of its requests' bytes, on average `every` apart, and such a
  * block stands for `every` bytes a point: so what a place in the program is said to hold is right
- * on average, whatever the sizes. Included by stats.h. As the table fills, `every` grows. A sample outlives its block as
+ * on average, whatever the sizes. As the table fills, `every` grows. A sample outlives its block as
  * long as it is a part of the peak.
  *
  * Left to others: to call here (alloc/), to make names of stacks (the reader: profile.h of

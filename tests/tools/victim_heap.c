@@ -194,7 +194,7 @@ static void steps(void)
 
 static void mixed(void)
 {
-    for (int i = 0; i < 75; i++) { /* 300 MiB each; g's are not touched by anyone */
+    for (int i = 0; i < 75; i++) { /* 300 MiB each */
         for (int n = 0; n < 16; n++) {
             (void)f(256 * KIB);
         }

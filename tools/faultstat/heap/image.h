@@ -20,8 +20,8 @@ struct fl_image {
     FILE *maps;   /* at the first line */
 };
 
-/* Returns 0; -ENOENT: the process is not under faultless; -ENODATA: it has no profile; -EPROTO: what
- * is there is none; -EPROTONOSUPPORT: of another version; -ENOMEM; or what the kernel said. */
+/* Returns 0; -ENOENT: the process is not under faultless; -ENODATA: it has no profile; -EPROTO:
+ * what is there is none; -EPROTONOSUPPORT: of another version; -ENOMEM; or what the kernel said. */
 int fl_image_of_process(pid_t pid, struct fl_image *image);
 int fl_image_of_file(const char *path, struct fl_image *image);
 
