@@ -106,6 +106,7 @@ struct fl_live_page {
     uint32_t nterms, terms; /* likewise */
     struct fl_live_list list[FL_LIVE_LISTS];
     struct fl_live_term term[FL_LIVE_TERMS];
+    uint64_t profile; /* address of the profile's head (profile.h); 0: there is none */
 };
 
 #endif

@@ -86,13 +86,23 @@ static FL_APART void free_extent(struct fl_extent *e)
     }
 }
 
-static FL_COLD void free_watched(struct fl_extent *e)
+FL_COLD void fl_tell_end(uint32_t life, uint32_t watcher, uint32_t sample)
+{
+    if (life != 0) {
+        fl_plan_saw_free(watcher, life);
+    }
+    if (sample != 0) {
+        fl_profile_freed(sample);
+    }
+}
+
+static FL_COLD void free_noted(struct fl_extent *e)
 {
     int saved = errno;
-    uint32_t life = e->life;
+    uint32_t life = e->life, watcher = e->watcher, sample = e->sample;
 
-    e->life = 0;
-    fl_plan_saw_free(e->watcher, life);
+    e->noted = 0;
+    fl_tell_end(life, watcher, sample);
     errno = saved;
     if (e->content == FL_CONTENT_INNER) {
         fl_plan_give(e);
@@ -108,8 +118,8 @@ void fl_free_ours(void *p)
     if (FL_UNLIKELY(!fl_region_look(fl_route.region, (uintptr_t)p, &e) || e->base != (uintptr_t)p ||
                     !fl_extent_free_once(e))) {
         free_no_block(p);
-    } else if (FL_UNLIKELY(e->life != 0)) {
-        free_watched(e);
+    } else if (FL_UNLIKELY(e->noted != 0)) {
+        free_noted(e);
     } else if (e->content == FL_CONTENT_INNER) {
         fl_plan_give(e);
     } else {

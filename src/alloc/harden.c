@@ -313,6 +313,8 @@ bool fl_harden_free(void *p)
         !fl_extent_claim(e, atomic_load_explicit(&fl_harden.region->epoch, memory_order_relaxed))) {
         return false;
     }
+    fl_tell_end(0, 0, e->sample); /* there are no plans */
+    e->noted = 0;
     fl_harden_give(e, p);
     errno = saved;
     return true;

@@ -33,8 +33,10 @@ void *fl_no_memory(void);
 struct fl_extent *fl_from_region(size_t len, size_t align, enum fl_request_kind kind);
 /* The place that the thread's plan has for such a request, LIVE; NULL: none. errno is kept. */
 struct fl_extent *fl_from_plan(size_t len);
-/* The request was served with `e`; NULL: it was not. */
-void fl_tell_plan(struct fl_extent *e, size_t align);
+/* To the plan and the profile: the request was served with `e`; NULL: it was not. */
+void fl_tell(struct fl_extent *e, size_t align);
+/* The same: a block that had these is free, or elsewhere, by now. */
+void fl_tell_end(uint32_t life, uint32_t watcher, uint32_t sample);
 /* A line about `p`, which is no live block, and abort. */
 _Noreturn void fl_die(const char *call, const void *p);
 

@@ -15,6 +15,9 @@ static FL_COLD void get_cache(void)
     }
     int saved = errno;
     fl_route.first_large();
+    if (fl_plan_always != 0) {
+        fl_plan_thread_begins();
+    }
     if (fl_route.caches) {
         ending = true; /* what thread_ends allocates takes the way without a cache */
         struct fl_cache *c = fl_cache_acquire(fl_route.region);
@@ -76,8 +79,11 @@ FL_APART struct fl_extent *fl_from_node_cache(size_t len)
     struct fl_cache *c = my_node_cache;
 
     if (FL_UNLIKELY(c == NULL)) {
+        bool is_told = fl_plan_cursor != NULL; /* who calls tells of it */
         get_cache();
-        return NULL;
+        return fl_plan_always == 0 || is_told
+                   ? NULL
+                   : fl_from_region(len, fl_page.base, FL_REQUEST_MALLOC);
     }
     struct fl_extent *e = fl_cache_is_home(c) ? fl_take_cached(c, len) : NULL;
     if (e != NULL && FL_UNLIKELY(fl_cache_look_is_due(c))) {

@@ -59,7 +59,7 @@ static bool stays(const struct fl_extent *e, size_t len)
 
 static bool resize_in_place(struct fl_extent *e, size_t len)
 {
-    bool done = len == e->len;
+    bool done = len == e->len, same = done;
 
     if (!done && e->content == FL_CONTENT_INNER) {
         done = stays(e, len) && fl_plan_resize(e, len);
@@ -69,28 +69,31 @@ static bool resize_in_place(struct fl_extent *e, size_t len)
     if (done && e->life != 0) {
         fl_plan_saw_resize(e);
     }
+    if (done && !same && (fl_plan_wants & FL_PLAN_SAMPLE) != 0) {
+        fl_tell_end(0, 0, e->sample); /* for the profile it is another block now */
+        e->sample = (uint16_t)fl_profile_saw(len);
+    }
     return done;
 }
 
 /* Elsewhere, its pages moved; NULL: not possible, or not worth it. */
 static void *move_pages(struct fl_extent *e, size_t len)
 {
-    uint32_t life = e->life, watcher = e->watcher;
+    uint64_t noted = e->noted;
+    uint32_t life = e->life, watcher = e->watcher, sample = e->sample;
 
     if (e->content == FL_CONTENT_INNER || fl_region_is_closed(fl_route.region)) {
         return NULL;
     }
-    e->life = 0;
+    e->noted = 0;
     struct fl_extent *moved = fl_region_move(fl_route.region, e, len);
     if (moved == NULL) {
-        e->life = life;
+        e->noted = noted;
         return NULL;
     }
     /* a step's block that is elsewhere now: both are there for a moment */
-    fl_tell_plan(moved, fl_page.base);
-    if (life != 0) {
-        fl_plan_saw_free(watcher, life);
-    }
+    fl_tell(moved, fl_page.base);
+    fl_tell_end(life, watcher, sample);
     return fl_block(moved);
 }
 

@@ -88,11 +88,14 @@ static void call_for_plan(void)
     }
 }
 
-void fl_tell_plan(struct fl_extent *e, size_t align)
+void fl_tell(struct fl_extent *e, size_t align)
 {
     if (e != NULL && (fl_plan_wants & FL_PLAN_WATCH) != 0) {
         fl_plan_saw(e, align);
         call_for_plan();
+    }
+    if (e != NULL && (fl_plan_wants & FL_PLAN_SAMPLE) != 0) {
+        e->sample = (uint16_t)fl_profile_saw(e->len);
     }
 }
 
@@ -144,10 +147,10 @@ static struct fl_extent *take(struct fl_cache *c, size_t len, size_t align,
     return e;
 }
 
-/* Apart: what the plan makes of it has the stack that the request had. */
-static FL_APART struct fl_extent *tell_plan(struct fl_extent *e, size_t align, int saved)
+/* Apart: what is made of it has the stack that the request had. */
+static FL_APART struct fl_extent *tell(struct fl_extent *e, size_t align, int saved)
 {
-    fl_tell_plan(e, align);
+    fl_tell(e, align);
     errno = saved;
     return e;
 }
@@ -155,8 +158,8 @@ static FL_APART struct fl_extent *tell_plan(struct fl_extent *e, size_t align, i
 /* The end of a request that was served with `e`, or with NULL was not. */
 static FL_INLINE struct fl_extent *told(struct fl_extent *e, size_t align, int saved)
 {
-    if (FL_UNLIKELY((fl_plan_wants & FL_PLAN_WATCH) != 0)) {
-        return tell_plan(e, align, saved);
+    if (FL_UNLIKELY((fl_plan_wants & (FL_PLAN_WATCH | FL_PLAN_SAMPLE)) != 0)) {
+        return tell(e, align, saved);
     }
     errno = saved;
     return e;
@@ -167,6 +170,9 @@ FL_COLD struct fl_extent *fl_from_region(size_t len, size_t align, enum fl_reque
     int saved = errno;
     struct fl_extent *e = NULL;
 
+    if (FL_UNLIKELY(fl_plan_wants < fl_plan_always)) { /* it has come here without a cache */
+        fl_plan_thread_begins();
+    }
     /* A signal handler that interrupted us goes to the next allocator, and so do other threads
      * during a fork. */
     if (!fl_region_is_closed(fl_route.region)) {
@@ -210,7 +216,7 @@ struct fl_extent *fl_from_plan(size_t len)
     int saved = errno;
     struct fl_extent *e = from_plan(len, fl_page.base);
 
-    fl_tell_plan(e, fl_page.base);
+    fl_tell(e, fl_page.base);
     errno = saved;
     return e;
 }
@@ -220,7 +226,8 @@ static FL_APART struct fl_extent *from_cache(size_t len)
     return fl_from_cache(len);
 }
 
-/* The thread's steps are learned, or served and it is not what was expected next. errno is kept. */
+/* The thread's steps are learned, or served and it is not what was expected next; or there is a
+ * profile. errno is kept. */
 static FL_INLINE struct fl_extent *from_step(size_t len, size_t align)
 {
     int saved = errno;
@@ -248,7 +255,7 @@ static FL_INLINE void *zeroed(struct fl_extent *e)
     return FL_LIKELY(e->left == 0) ? fl_libc.memset(fl_block(e), 0, e->len) : clear_hollow(e);
 }
 
-/* All of a request of a thread with steps. */
+/* All of a request of a thread with steps, or with a profile. */
 static FL_APART void *in_step(size_t n, size_t align, enum fl_request_kind kind)
 {
     struct fl_extent *e = from_step(fl_extent_len(n), align);

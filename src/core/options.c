@@ -249,16 +249,17 @@ static int keep_text(struct fl_options *o, const char *s, const char **out)
     return 0;
 }
 
-/* A word that is neither a form of statistics nor, by a '/', '.' or '%', the name of a file: taken
- * for one, a file of that name would lie in whatever folder the process is in. */
-static bool is_stray_word(const char *s)
+/* A word that is neither a form of statistics, where `forms` are, nor, by a '/', '.' or '%', the
+ * name of a file: taken for one, a file of that name would lie in whatever folder the process is
+ * in. */
+static bool is_stray_word(const char *s, bool forms)
 {
     static const char *const form[] = {"stderr", "summary", "table", "json"};
 
     if (s[0] == '\0' || strpbrk(s, "/.%") != NULL || fl_parse_bool(s) >= 0) {
         return false;
     }
-    return find_word(form, sizeof form / sizeof form[0], s, strlen(s)) < 0;
+    return !forms || find_word(form, sizeof form / sizeof form[0], s, strlen(s)) < 0;
 }
 
 static void read_entry(struct fl_options *o, const char *entry)
@@ -272,8 +273,8 @@ static void read_entry(struct fl_options *o, const char *entry)
         const char *text = NULL;
         int rc = parse_value(&fl_option_table[i], value, &v);
         if (rc == 0 && fl_option_table[i].kind == FL_KIND_TEXT) {
-            rc =
-                i == FL_OPTION_stats && is_stray_word(value) ? -EINVAL : keep_text(o, value, &text);
+            bool forms = i == FL_OPTION_stats, words = forms || i == FL_OPTION_profile;
+            rc = words && is_stray_word(value, forms) ? -EINVAL : keep_text(o, value, &text);
         }
         if (rc == 0 && fl_option_table[i].kind == FL_KIND_POLICY && strchr(value, ':') != NULL) {
             rc = keep_text(o, strchr(value, ':') + 1, &text);

@@ -11,6 +11,7 @@ enum { REST_DOUBLINGS = 10 };
 static struct fl_step_context gone;
 struct fl_plan fl_plan; /* all zero until the start: a process without steps pays nothing */
 _Thread_local unsigned fl_plan_wants;
+unsigned fl_plan_always;
 _Thread_local struct fl_cursor *fl_plan_cursor;
 /* A cursor that serves nothing, so that fl_plan_take, or fl_plan_saw, comes to know of the request.
  * Constant. */
@@ -83,10 +84,15 @@ static unsigned mode_of(const struct fl_step_context *c)
 static void set_mode(const struct fl_step_context *c)
 {
     if (c == fl_plan_mine) {
-        fl_plan_wants = c != NULL ? mode_of(c) : 0;
+        fl_plan_wants = fl_plan_always | (c != NULL ? mode_of(c) : 0);
         atomic_signal_fence(memory_order_seq_cst);
         fl_plan_cursor = fl_plan_wants != 0 ? &fl_plan_no_cursor : NULL;
     }
+}
+
+void fl_plan_thread_begins(void)
+{
+    set_mode(fl_plan_mine);
 }
 
 void fl_context_enter(struct fl_step_context *c)

@@ -133,6 +133,7 @@ struct fl_plan_config {
 enum fl_plan_wants {
     FL_PLAN_REPLAY = 1, /* to serve it: fl_plan_take */
     FL_PLAN_WATCH = 2,  /* to know of it: fl_plan_saw */
+    FL_PLAN_SAMPLE = 4, /* not of a context's, but of all threads' where there is a profile */
 };
 extern _Thread_local unsigned fl_plan_wants;
 /* NULL: nothing, or a handler has interrupted the thread's request. Else fl_plan_take_next serves
@@ -140,6 +141,12 @@ extern _Thread_local unsigned fl_plan_wants;
 extern _Thread_local struct fl_cursor *fl_plan_cursor;
 /* There is something for the worker to do: the thread that sees it calls. */
 extern _Atomic bool fl_plan_calls;
+
+/* What each thread's requests want, with a context or without: FL_PLAN_SAMPLE, or 0. Constant after
+ * boot. */
+extern FL_HIDDEN unsigned fl_plan_always;
+/* The calling thread makes its first request. */
+void fl_plan_thread_begins(void);
 
 /* Before any other function here.  Context: boot only. */
 void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c);

@@ -285,8 +285,7 @@ static void say_at_exit(enum where where)
     fl_say_last(r->text, t.len);
 }
 
-/* By name, with the error's number: who reads it looks for the folder, or its rights. */
-static void say_unwritten(const char *option, const char *path, int rc)
+void fl_report_unwritten(const char *option, const char *path, int rc)
 {
     char line[480];
     struct fl_text t = fl_text_on(line, sizeof line);
@@ -313,7 +312,7 @@ static void write_timeline(void)
         rc = fl_timeline_write(path, fl_call_pid(), last.program);
     }
     if (rc != 0) {
-        say_unwritten("FAULTLESS_TIMELINE=", name, rc);
+        fl_report_unwritten("FAULTLESS_TIMELINE=", name, rc);
     }
 }
 
@@ -325,7 +324,7 @@ void fl_report_start(char *const env[])
     if (fl_runtime.options.text[FL_OPTION_timeline] != NULL && fl_timeline_begin() != 0) {
         fl_say("no memory for FAULTLESS_TIMELINE");
     }
-
+    fl_report_begin_profile();
     if (where == SUMMARY || where == TABLE || where == JSON_LINE) {
         fl_say_keep();
     }
@@ -345,6 +344,7 @@ __attribute__((destructor)) static void at_exit(void)
             return;
         }
         write_timeline();
+        fl_report_profile();
         if (where != NOWHERE) {
             fl_region_prove(&fl_runtime.region);
         }
@@ -359,6 +359,6 @@ __attribute__((destructor)) static void at_exit(void)
     let_worker_finish();
     int rc = write_file(&last, where, false);
     if (rc != 0) {
-        say_unwritten("FAULTLESS_STATS=", fl_runtime.options.text[FL_OPTION_stats], rc);
+        fl_report_unwritten("FAULTLESS_STATS=", fl_runtime.options.text[FL_OPTION_stats], rc);
     }
 }

@@ -50,5 +50,6 @@ void fl_live_start(void)
     add_own(p);
     fl_region_live(&fl_runtime.region, p);
     fl_plan_live(p);
+    p->profile = fl_live_at(fl_profile);
     fl_live_publish(p, fl_version());
 }

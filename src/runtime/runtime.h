@@ -108,6 +108,13 @@ uint64_t fl_report_wanted(struct fl_region *r);
 /* What the report at exit needs early. `env`: NULL, as for AT_SECURE.  Context: boot. */
 void fl_report_start(char *const env[]);
 
+/* An option's file cannot be written: by name, with the error's number (-rc). Who reads it looks
+ * for the folder, or its rights. */
+void fl_report_unwritten(const char *option, const char *path, int rc);
+/* FAULTLESS_PROFILE: from the start, and at exit: profile.c.  Context: boot; exit. */
+void fl_report_begin_profile(void);
+void fl_report_profile(void);
+
 /* FAULTLESS_CONFIRM: prints the options, with what automatic comes to here.  Context: boot, after
  * the region's start. */
 void fl_confirm(void);

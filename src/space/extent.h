@@ -92,10 +92,13 @@ struct fl_extent {
         struct fl_inner *inner; /* FL_CONTENT_INNER: of what it is a part. Constant */
     };
     union {
-        /* LIVE: which of its thread's requests it is, and whose; 0: not watched. The owner */
+        /* LIVE: which of its thread's requests it is, and whose; 0: not watched. And its sample in
+         * the profile; 0: it has none. `noted` 0: none of these. The owner */
         struct {
-            uint32_t life, watcher;
+            uint32_t life;
+            uint16_t watcher, sample;
         };
+        uint64_t noted;
         size_t holes; /* FREE, ISOLATED: bytes that holes.h has as absent. Lock: region */
     };
     union {

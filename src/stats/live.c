@@ -5,7 +5,7 @@
 #include <string.h>
 
 _Static_assert(sizeof(struct fl_live_list) == 32 && sizeof(struct fl_live_term) == 16 &&
-                   sizeof(struct fl_live_page) == 48 + 32 * FL_LIVE_LISTS + 16 * FL_LIVE_TERMS,
+                   sizeof(struct fl_live_page) == 48 + 32 * FL_LIVE_LISTS + 16 * FL_LIVE_TERMS + 8,
                "a reader of another build finds the same layout");
 
 void fl_live_add(struct fl_live_page *p, struct fl_live_list list, const struct fl_live_term *term,

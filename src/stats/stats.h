@@ -7,6 +7,7 @@
 #define FL_STATS_STATS_H
 
 #include "stats/live.h"
+#include "stats/profile.h"
 #include "stats/timeline.h"
 #include "sys/sys.h"
 

@@ -276,6 +276,11 @@ unsigned long fl_sys_auxval(unsigned long type);
 bool fl_sys_is_confined(void);
 void fl_sys_confine(bool yes);
 
+/* Copies what of `len` bytes of the process's own at `from` can be read, up to the first page that
+ * cannot: where there is none a touch would be a signal. The page of `from` is there. Returns how
+ * many. process_vm_readv(2); refused, no more than that page.  Signals: safe. */
+size_t fl_sys_peek(void *to, uintptr_t from, size_t len);
+
 /* Locks, by rank: acquire left to right only. Follows the layers, highest first
  * (src/layers.txt). The region has a lock for each shard, each with a rank of its own. */
 enum { FL_SHARDS = 32 };

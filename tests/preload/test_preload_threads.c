@@ -48,10 +48,11 @@ static void contents_survive_replacement(void **state)
                  FL_ENV("FAULTLESS_STEPS=off", "FAULTLESS_DECAY_MS=4"));
 }
 
-static void end_on_a_small_stack(const char *stats, const char *timeline)
+static void end_on_a_small_stack(const char *stats, const char *timeline, const char *profile)
 {
     const struct fl_run *r =
-        fl_preload_run(FL_ARGV("victim_small_stack", "blocks"), FL_ENV(stats, timeline));
+        fl_preload_run(FL_ARGV("victim_small_stack", "blocks"),
+                       FL_ENV(stats, timeline, profile, "FAULTLESS_PROFILE_EVERY=1"));
 
     assert_int_equal(r->term_signal, 0);
     assert_int_equal(r->exit_status, 0);
@@ -60,18 +61,20 @@ static void end_on_a_small_stack(const char *stats, const char *timeline)
 /* Its reports are written by the thread that ends the process. */
 static void a_thread_with_a_small_stack_ends_the_process(void **state)
 {
-    char dir[] = "/tmp/faultless-small-XXXXXX", stats[64], timeline[64];
+    char dir[] = "/tmp/faultless-small-XXXXXX", stats[64], timeline[64], profile[64];
 
     (void)state;
     assert_non_null(mkdtemp(dir));
     assert_int_equal(chmod(dir, 0777), 0); /* the victim may be another user */
     (void)snprintf(timeline, sizeof timeline, "FAULTLESS_TIMELINE=%s/trace.json", dir);
+    (void)snprintf(profile, sizeof profile, "FAULTLESS_PROFILE=%s/heap", dir);
     static const char *const kinds[] = {"summary", "table", "stats.json", "stats.prom"};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         bool file = strchr(kinds[i], '.') != NULL;
         (void)snprintf(stats, sizeof stats, "FAULTLESS_STATS=%s%s%s", file ? dir : "",
                        file ? "/" : "", kinds[i]);
-        end_on_a_small_stack(stats, timeline);
+        end_on_a_small_stack(stats, timeline, profile);
+        assert_int_equal(unlink(strchr(profile, '=') + 1), 0);
         const char *path = strchr(file ? stats : timeline, '=') + 1;
         assert_int_equal(unlink(path), 0);
         (void)unlink(strchr(timeline, '=') + 1);

@@ -120,6 +120,8 @@ static void confirm_names_value_and_origin_of_each(void **state)
         "faultless: FAULTLESS_STATS_SIGNAL=0 (default)\n"
         "faultless: FAULTLESS_TRACE= (default)\n"
         "faultless: FAULTLESS_TIMELINE= (default)\n"
+        "faultless: FAULTLESS_PROFILE= (default)\n"
+        "faultless: FAULTLESS_PROFILE_EVERY=8M (default)\n"
         "faultless: FAULTLESS_GPU_DRIVER= (default)\n"
         "faultless: FAULTLESS_DISABLE=thp,cache (environment)\n"
         "faultless: FAULTLESS_LOG=warn (default)\n"

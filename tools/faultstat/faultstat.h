@@ -15,6 +15,7 @@ int fl_merge_main(int argc, char **argv);
 int fl_nodes_main(int argc, char **argv);
 int fl_record_main(int argc, char **argv);
 int fl_report_main(int argc, char **argv);
+int fl_heap_main(int argc, char **argv);
 int fl_top_main(int argc, char **argv);
 int fl_probe_main(int argc, char **argv);
 int fl_warm_main(int argc, char **argv);

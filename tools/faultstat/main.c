@@ -10,6 +10,7 @@ static char merge_name[] = "faultstat merge";
 static char nodes_name[] = "faultstat nodes";
 static char record_name[] = "faultstat record";
 static char report_name[] = "faultstat report";
+static char heap_name[] = "faultstat heap";
 static char top_name[] = "faultstat top";
 static char probe_name[] = "faultstat probe";
 static char warm_name[] = "faultstat warm";
@@ -22,6 +23,7 @@ static const struct fl_command command[] = {
     {"record", record_name, fl_record_main,
      "run a command and find where its page faults come from"},
     {"report", report_name, fl_report_main, "show what record wrote: text, flame graph, page"},
+    {"heap", heap_name, fl_heap_main, "say which places in a program hold its large blocks"},
     {"top", top_name, fl_top_main, "show the processes under faultless, live"},
     {"probe", probe_name, fl_probe_main, NULL},
     {"warm", warm_name, fl_warm_main, NULL},

@@ -154,7 +154,7 @@ void fl_plan_saw(struct fl_extent *e, size_t align)
     }
     __atomic_store_n(&c->learn.requests, c->learn.requests + 1, __ATOMIC_RELAXED);
     e->life = c->learn.requests;
-    e->watcher = c->who.id;
+    e->watcher = (uint16_t)c->who.id;
     atomic_store_explicit(&c->inside, false, memory_order_relaxed);
 }
 

@@ -42,7 +42,7 @@ static void make_block(struct fl_region *r, struct fl_inner *in, uintptr_t base,
     e->content = FL_CONTENT_INNER;
     e->inner = in;
     e->left = 0;
-    e->life = 0;
+    e->noted = 0;
     atomic_store_explicit(&e->user_remapped, false, memory_order_relaxed);
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
     fl_extent_publish(&r->space, e);

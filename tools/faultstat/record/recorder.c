@@ -89,22 +89,17 @@ static void add_map(struct fl_recorder *recorder, struct fl_process *process, ui
     (void)fl_process_map(process, &map);
 }
 
-/* Read a process's maps: mremap and growing stacks are not told. */
-static void reread(struct fl_recorder *recorder, struct fl_process *process, uint64_t now_ns)
+void fl_recorder_read_maps(struct fl_recorder *recorder, struct fl_process *process, FILE *file)
 {
-    char path[40];
     char *line = NULL;
     size_t room = 0;
-    if (process->read_ns != 0 && now_ns - process->read_ns < reread_ns) {
-        return;
-    }
-    process->read_ns = now_ns;
-    snprintf(path, sizeof(path), "/proc/%d/maps", (int)process->pid);
-    FILE *file = fopen(path, "re");
-    while (file != NULL && getline(&line, &room, file) > 0) {
+    while (getline(&line, &room, file) > 0) {
         char *at = line;
         uint64_t start = strtoull(at, &at, 16);
         uint64_t end = strtoull(at + 1, &at, 16);
+        if (strlen(at) < sizeof(" rwxp ")) { /* no such line */
+            continue;
+        }
         const char *mode = at + 1;
         uint64_t offset = strtoull(at + 6, &at, 16);
         char *name = line + strcspn(line, "\n");
@@ -118,7 +113,20 @@ static void reread(struct fl_recorder *recorder, struct fl_process *process, uin
         }
     }
     free(line);
+}
+
+/* Read a process's maps: mremap and growing stacks are not told. */
+static void reread(struct fl_recorder *recorder, struct fl_process *process, uint64_t now_ns)
+{
+    char path[40];
+    if (process->read_ns != 0 && now_ns - process->read_ns < reread_ns) {
+        return;
+    }
+    process->read_ns = now_ns;
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)process->pid);
+    FILE *file = fopen(path, "re");
     if (file != NULL) {
+        fl_recorder_read_maps(recorder, process, file);
         fclose(file);
     }
 }

@@ -14,6 +14,8 @@
 #include "faultstat/record/unwind.h"
 #include "faultstat/watch.h"
 
+#include <stdio.h>
+
 /* Faults with the same stack, kind and mapping. The key of `stacks`: kind, span, numbers of places,
  * innermost first, each a uint32_t. */
 enum { FL_KEY_KIND, FL_KEY_SPAN, FL_KEY_FRAMES };
@@ -118,6 +120,9 @@ void fl_recorder_look(void *arg, const struct fl_watch *watch, pid_t pid);
 
 /* Take what is still in the rings, after the command's end. */
 void fl_recorder_finish(struct fl_recorder *recorder, const struct fl_watch *watch);
+
+/* Note the maps of /proc/PID/maps, or of such lines, that are not known yet. */
+void fl_recorder_read_maps(struct fl_recorder *recorder, struct fl_process *process, FILE *file);
 
 /* Count faults under a stack. */
 void fl_recorder_add(struct fl_recorder *recorder, const struct fl_place *place, size_t count,

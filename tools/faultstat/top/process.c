@@ -67,9 +67,8 @@ static bool is_refused(int rc)
     return rc == -EPERM || rc == -ENOSYS;
 }
 
-/* The address of the page of a process; *out 0: it is not under faultless. Some libraries with such
- * a name are none: libfaultless_torch.so. */
-static int find_page(pid_t pid, uint64_t *out)
+/* Some libraries with such a name are none: libfaultless_torch.so. */
+int fl_top_find_page(pid_t pid, uint64_t *out)
 {
     char path[FL_PATH];
     char *line = NULL;
@@ -268,7 +267,7 @@ static bool is_wanted(const struct fl_top *top, pid_t pid)
 static struct fl_top_process *meet(struct fl_top *top, pid_t pid, uint64_t image, int *rc)
 {
     uint64_t page;
-    int error = find_page(pid, &page);
+    int error = fl_top_find_page(pid, &page);
     if (page == 0 && !is_refused(error)) {
         note_unless_young(top, pid, image);
         return NULL;

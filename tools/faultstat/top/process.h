@@ -47,6 +47,10 @@ int fl_top_look(struct fl_top *top);
  * said. */
 int fl_top_find(const struct fl_top *top, pid_t pid);
 
+/* The address of the live page of a process; *out 0: it is not under faultless. 0, or -errno of why
+ * that is not known. */
+int fl_top_find_page(pid_t pid, uint64_t *out);
+
 /* Where the library's file is mapped in a process, from its first byte on: its address, by one line
  * of /proc/PID/maps; 0: it is another file's line. */
 uint64_t fl_top_map_of(const char *line);

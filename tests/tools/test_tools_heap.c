@@ -1,0 +1,303 @@
+/* faultstat heap: what places in a program hold, in a running process and from a file, against what
+ * the program is known to hold. */
+#include "live_victim.h"
+
+#include "faultless/profile.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { MIB = 1 << 20, PAGE = 4096 };
+
+/* Each block is a sample. */
+static const char *const every[] = {"LD_PRELOAD=" FL_LIBRARY, "FAULTLESS_DISABLE=worker",
+                                    "FAULTLESS_PROFILE=1", "FAULTLESS_PROFILE_EVERY=1", NULL};
+static const char *const usual[] = {"LD_PRELOAD=" FL_LIBRARY, "FAULTLESS_PROFILE=1",
+                                    "FAULTLESS_PROFILE_EVERY=1M", NULL};
+static struct fl_output output;
+
+static struct fl_live_victim begin(const char *what, const char *const env[])
+{
+    struct fl_live_victim v = fl_live_victim_start((const char *const[]){FL_HEAP, what, NULL}, env);
+    (void)fl_live_victim_line(&v);
+    return v;
+}
+
+/* Folded stacks of a process or file; `peak`: "--peak", or NULL. */
+static void fold(const char *what, const char *peak)
+{
+    fl_child_run(&output,
+                 (const char *const[]){FL_FAULTSTAT, "heap", what, "--folded", "-", peak, NULL},
+                 NULL);
+    assert_string_equal(output.err, "");
+    assert_int_equal(output.status, 0);
+}
+
+/* Bytes of stacks that end in that function; "": of all. */
+static uint64_t held_by(const char *name)
+{
+    uint64_t sum = 0;
+    for (const char *line = output.out; *line != '\0'; line = strchr(line, '\n') + 1) {
+        const char *end = strchr(line, '\n');
+        const char *space = memrchr(line, ' ', (size_t)(end - line));
+        const char *last = memrchr(line, ';', (size_t)(space - line));
+        size_t len = strlen(name);
+        bool is_it = len == 0 || (last != NULL && (size_t)(space - last - 1) == len &&
+                                  memcmp(last + 1, name, len) == 0);
+        sum += is_it ? strtoull(space + 1, NULL, 10) : 0;
+    }
+    return sum;
+}
+
+static void known_sites_hold_what_they_hold(void)
+{
+    assert_int_equal(held_by("f"), 3 * MIB);
+    assert_int_equal(held_by("g"), 4 * MIB);
+    assert_int_equal(held_by("h"), 74 * PAGE);
+    assert_int_equal(held_by("k"), 0);
+    assert_int_equal(held_by(""), 7 * MIB + 74 * PAGE);
+    assert_says(output.out, ";main;sites;g 4194304\n");
+}
+
+static void a_running_process_is_read(void **state)
+{
+    struct fl_live_victim v = begin("sites", every);
+    (void)state;
+    fold(fl_live_victim_text(v.pid), NULL);
+    known_sites_hold_what_they_hold();
+    fold(fl_live_victim_text(v.pid), "--peak");
+    assert_int_equal(held_by("f"), 3 * MIB);
+    assert_int_equal(held_by("k"), 8 * MIB);
+    assert_int_equal(held_by("h"), 0);
+    fl_child_run(&output,
+                 (const char *const[]){FL_FAULTSTAT, "heap", fl_live_victim_text(v.pid), NULL},
+                 NULL);
+    assert_int_equal(output.status, 0);
+    assert_says(output.out, ": 7.3 MiB in large blocks; at the peak 15.0 MiB; 7 samples");
+    assert_says(output.out, "       4.0  54.9        4.0        2  g (");
+    assert_says(output.out, "       0.0   0.0        8.0        0  k (");
+    assert_says(output.out, " 100.0  of sites together");
+    assert_says(output.out, "kept free");
+    assert_says(output.out, "not ours");
+    assert_int_equal(fl_live_victim_end(&v), 0);
+}
+
+static void a_file_says_the_same(void **state)
+{
+    char option[96], name[64];
+    snprintf(option, sizeof(option), "FAULTLESS_PROFILE=%s/%%p.heap", fl_child_folder);
+    const char *const env[] = {every[0], every[1], option, every[3], NULL};
+    struct fl_live_victim v = begin("sites", env);
+    (void)state;
+    snprintf(name, sizeof(name), "%s/%d.heap", fl_child_folder, (int)v.pid);
+    assert_int_not_equal(access(name, F_OK), 0);
+    assert_int_equal(fl_live_victim_end(&v), 0);
+    fold(name, NULL);
+    known_sites_hold_what_they_hold();
+    fold(name, "--peak");
+    assert_int_equal(held_by("k"), 8 * MIB);
+}
+
+static void blocks_that_grow_are_of_who_made_them_grow(void **state)
+{
+    struct fl_live_victim v = begin("grow", every);
+    (void)state;
+    fold(fl_live_victim_text(v.pid), NULL);
+    assert_int_equal(held_by("r"), 20 * MIB);
+    assert_int_equal(held_by("f"), 2 * MIB);
+    assert_int_equal(held_by(""), 22 * MIB);
+    assert_int_equal(fl_live_victim_end(&v), 0);
+}
+
+static void threads_hold_beyond_their_end(void **state)
+{
+    struct fl_live_victim v = begin("threads", every);
+    (void)state;
+    fold(fl_live_victim_text(v.pid), NULL);
+    assert_int_equal(held_by("t"), 4 * MIB);
+    kill(v.pid, SIGKILL);
+    assert_int_equal(fl_live_victim_end(&v), 128 + SIGKILL);
+}
+
+static void a_child_of_fork_has_its_own(void **state)
+{
+    struct fl_live_victim v =
+        fl_live_victim_start((const char *const[]){FL_HEAP, "fork", NULL}, every);
+    pid_t child = 0;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        pid_t pid = (pid_t)strtol(fl_live_victim_line(&v), NULL, 10);
+        child = pid != v.pid ? pid : child;
+    }
+    fold(fl_live_victim_text(v.pid), NULL);
+    assert_int_equal(held_by("f"), 2 * MIB);
+    assert_int_equal(held_by(""), 2 * MIB);
+    fold(fl_live_victim_text(child), NULL);
+    assert_int_equal(held_by("c"), 3 * MIB);
+    assert_int_equal(held_by(""), 3 * MIB);
+    assert_int_equal(fl_live_victim_end(&v), 0);
+}
+
+/* A block that a plan serves is known like any other. */
+static void planned_blocks_are_there(void **state)
+{
+    const char *const env[] = {every[0], every[2], every[3],
+                               NULL}; /* with the worker, which packs */
+    struct fl_live_victim v = begin("steps", env);
+    (void)state;
+    fold(fl_live_victim_text(v.pid), NULL);
+    assert_int_equal(held_by("s"), 3 * MIB);
+    assert_int_equal(held_by("f"), MIB);
+    assert_int_equal(held_by(""), 4 * MIB);
+    assert_int_equal(fl_live_victim_end(&v), 0);
+}
+
+/* By a program that is the same each time, and its one thread. */
+static void samples_stand_for_all_on_average(void **state)
+{
+    struct fl_live_victim v = begin("mixed", usual);
+    (void)state;
+    fold(fl_live_victim_text(v.pid), NULL);
+    uint64_t f = held_by("f");
+    print_message("           %.0f MiB for 300\n", (double)f / MIB);
+    assert_int_equal(held_by("g"), 300 * MIB); /* longer than the distance: exact */
+    assert_true(f > 250 * (uint64_t)MIB && f < 350 * (uint64_t)MIB);
+    assert_int_equal(fl_live_victim_end(&v), 0);
+}
+
+static void handlers_may_ask(void **state)
+{
+    struct fl_live_victim v = begin("signals", every);
+    (void)state;
+    fold(fl_live_victim_text(v.pid), NULL);
+    assert_int_equal(held_by("f"), 5 * MIB);
+    assert_int_equal(held_by(""), 5 * MIB);
+    assert_int_equal(fl_live_victim_end(&v), 0);
+}
+
+static void a_filter_that_kills_is_obeyed(void **state)
+{
+    struct fl_live_victim v = begin("filter", every);
+    (void)state;
+    fold(fl_live_victim_text(v.pid), NULL);
+    assert_int_equal(held_by("f"), 5 * MIB);
+    assert_int_equal(fl_live_victim_end(&v), 0);
+}
+
+static void refused(const char *what, const char *why)
+{
+    fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "heap", what, NULL}, NULL);
+    assert_int_equal(output.status, 125);
+    assert_says(output.err, why);
+    assert_string_equal(output.out, "");
+}
+
+static void what_is_no_profile_is_refused(void **state)
+{
+    char name[64];
+    struct fl_profile_head head = {.magic = FL_PROFILE_MAGIC,
+                                   .version = FL_PROFILE_VERSION,
+                                   .slots = 3,
+                                   .stride = FL_PROFILE_STRIDE};
+    struct fl_live_victim v = begin("sites", fl_live_victim_still);
+    (void)state;
+    refused(fl_live_victim_text(v.pid), "not started with FAULTLESS_PROFILE");
+    assert_int_equal(fl_live_victim_end(&v), 0);
+    refused(fl_live_victim_text(getpid()), "not under faultless");
+    refused(FL_HEAP, "this is no profile");
+    refused("/nonexistent", "no such file");
+    snprintf(name, sizeof(name), "%s/forged", fl_child_folder);
+    for (int i = 0; i < 4; i++) {
+        static const char *const why[] = {"this is no profile", "another version",
+                                          "this is no profile", "this is no profile"};
+        struct fl_profile_head forged = head; /* cut short; of a later version; ... */
+        forged.version += i == 1;
+        forged.slots = i == 2 ? UINT32_MAX : forged.slots;
+        forged.stride = i == 3 ? 8 : forged.stride;
+        FILE *file = fopen(name, "w");
+        assert_non_null(file);
+        assert_int_equal(fwrite(&forged, sizeof(forged), 1, file), 1);
+        assert_int_equal(fclose(file), 0);
+        refused(name, why[i]);
+    }
+    fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "heap", NULL}, NULL);
+    assert_int_equal(output.status, 125);
+}
+
+/* Samples whose sizes, registers and stacks are nonsense. */
+static void nonsense_does_no_harm(void **state)
+{
+    static unsigned char stack[FL_PROFILE_STACK];
+    struct fl_profile_head head = {.magic = FL_PROFILE_MAGIC,
+                                   .version = FL_PROFILE_VERSION,
+                                   .slots = 64,
+                                   .stride = FL_PROFILE_STRIDE,
+                                   .peak_at = UINT64_MAX};
+    char name[64];
+    (void)state;
+    snprintf(name, sizeof(name), "%s/nonsense", fl_child_folder);
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(&head, sizeof(head), 1, file), 1);
+    srand(1);
+    for (uint32_t i = 0; i < head.slots; i++) {
+        struct fl_profile_sample s = {.state = i % 4, .len = 1 + i, .weight = UINT64_MAX};
+        s.stack_len = i % 8 == 0 ? 0 : FL_PROFILE_STACK;
+        for (size_t k = 0; k < FL_PROFILE_REGS; k++) {
+            s.reg[k] = (uint64_t)rand() << (i % 40);
+        }
+        for (size_t k = 0; k < sizeof(stack); k++) {
+            stack[k] = (unsigned char)rand();
+        }
+        assert_int_equal(fwrite(&s, sizeof(s), 1, file), 1);
+        assert_int_equal(fwrite(stack, 1, s.stack_len, file), s.stack_len);
+    }
+    fputs("0-ffffffffffffffff r-xp 00000000 00:00 0 /bin/true\nx\n1-2\n", file);
+    assert_int_equal(fclose(file), 0);
+    fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "heap", name, NULL}, NULL);
+    assert_int_equal(output.status, 0);
+}
+
+static void values_of_the_option_are_checked(void **state)
+{
+    const char *const env[] = {every[0], "FAULTLESS_PROFILE=word", NULL};
+    (void)state;
+    fl_child_run(&output, (const char *const[]){"/bin/true", NULL}, env);
+    assert_int_equal(output.status, 0);
+    assert_says(output.err, "FAULTLESS_PROFILE=word");
+    const char *const bad[] = {every[0], "FAULTLESS_PROFILE=/nonexistent/a", every[3], NULL};
+    fl_child_run(&output, (const char *const[]){FL_LIVE, "work", NULL}, bad);
+    assert_int_equal(output.status, 0);
+    assert_says(output.err, "FAULTLESS_PROFILE=/nonexistent/a cannot be written, error 2");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_running_process_is_read),
+        cmocka_unit_test(a_file_says_the_same),
+        cmocka_unit_test(blocks_that_grow_are_of_who_made_them_grow),
+        cmocka_unit_test(threads_hold_beyond_their_end),
+        cmocka_unit_test(a_child_of_fork_has_its_own),
+        cmocka_unit_test(planned_blocks_are_there),
+        cmocka_unit_test(samples_stand_for_all_on_average),
+        cmocka_unit_test(handlers_may_ask),
+        cmocka_unit_test(a_filter_that_kills_is_obeyed),
+        cmocka_unit_test(what_is_no_profile_is_refused),
+        cmocka_unit_test(nonsense_does_no_harm),
+        cmocka_unit_test(values_of_the_option_are_checked),
+    };
+    int skip = fl_live_victim_skip("test_tools_heap");
+    return skip != 0 ? skip
+                     : cmocka_run_group_tests(tests, fl_child_make_folder, fl_child_remove_folder);
+}
