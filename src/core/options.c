@@ -30,15 +30,16 @@ static const char *const strategies[] = {"auto",     "naive",          "round",
 static const char *const thp_modes[] = {"auto", "collapse"}; /* by enum fl_thp */
 static const char *const forks[] = {"none", "wipe", "copy"};
 static const char *const pages[] = {"off", "2M", "1G", "any"}; /* bits of enum fl_hugetlb_kind */
+static const char *const trims[] = {"auto", "give", "ignore"}; /* by enum fl_trim */
 static const char *const fills[] = {"off", "zero", "junk", "both"}; /* bits of enum fl_filler */
 
 #define LIST(list)                                                                                 \
     {                                                                                              \
         list, sizeof(list) / sizeof((list)[0])                                                     \
     }
-const struct fl_option_list fl_option_lists[] = {LIST(words),      LIST(levels),     LIST(policies),
-                                                 LIST(step_words), LIST(strategies), LIST(forks),
-                                                 LIST(thp_modes),  LIST(pages),      LIST(fills)};
+const struct fl_option_list fl_option_lists[] = {
+    LIST(words), LIST(levels),    LIST(policies), LIST(step_words), LIST(strategies),
+    LIST(forks), LIST(thp_modes), LIST(pages),    LIST(fills),      LIST(trims)};
 #undef LIST
 
 static bool name_matches(const char *entry, const char *name)
@@ -199,6 +200,7 @@ static int parse_value(const struct fl_option_row *r, const char *s, uint64_t *o
     case FL_KIND_PAGES:
     case FL_KIND_THP:
     case FL_KIND_FILL:
+    case FL_KIND_TRIM:
         rc = find_word(fl_option_lists[r->kind - FL_KIND_WORDS].word,
                        fl_option_lists[r->kind - FL_KIND_WORDS].n, s, strlen(s));
         *out = (uint64_t)rc;

@@ -175,6 +175,9 @@ size_t fl_region_purge(struct fl_region *r, uint32_t age);
 /* The same of all that is free, but for `pad` bytes. */
 size_t fl_region_trim(struct fl_region *r, size_t pad);
 
+/* The age at which free memory goes back; 0: it does not. Threads: any. */
+uint64_t fl_region_decay_ns(struct fl_region *r);
+
 /* For the worker: from now on it serves first touches. */
 void fl_region_serve_touches(struct fl_region *r);
 

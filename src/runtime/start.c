@@ -284,6 +284,7 @@ static void start_region(void)
     if (fl_runtime.active && (disable & FL_DISABLE_NUMA) == 0) {
         fl_place_start();
     }
+    fl_trim_choose((enum fl_trim)value[FL_OPTION_trim]);
     fl_harden_start(&fl_runtime.region, &fl_runtime.options);
     if (value[FL_OPTION_hugetlb] != 0 && !fl_harden.on) { /* no guard fits into such a page */
         fl_runtime.region.config.hugetlb_from = value[FL_OPTION_hugetlb_from];
