@@ -33,7 +33,7 @@ enum fl_numa {
     FL_NUMA_BALANCE,
 };
 
-enum fl_thp { FL_THP_AUTO, FL_THP_COLLAPSE };
+enum fl_thp { FL_THP_AUTO, FL_THP_COLLAPSE, FL_THP_OWN };
 enum fl_trim { FL_TRIM_AUTO, FL_TRIM_GIVE, FL_TRIM_IGNORE };
 enum fl_steps { FL_STEPS_DECLARED, FL_STEPS_OFF };
 enum fl_filler { FL_FILLER_ZERO = 1, FL_FILLER_JUNK = 2 }; /* bits */

@@ -27,7 +27,7 @@ static const char *const step_words[] = {"declared", "off"}; /* by enum fl_steps
 /* By the enums of the same names in faultless/gpu.h. */
 static const char *const strategies[] = {"auto",     "naive",          "round",
                                          "unpooled", "naive_best_fit", "auto_growth"};
-static const char *const thp_modes[] = {"auto", "collapse"}; /* by enum fl_thp */
+static const char *const thp_modes[] = {"auto", "collapse", "own"}; /* by enum fl_thp */
 static const char *const forks[] = {"none", "wipe", "copy"};
 static const char *const pages[] = {"off", "2M", "1G", "any"}; /* bits of enum fl_hugetlb_kind */
 static const char *const trims[] = {"auto", "give", "ignore"}; /* by enum fl_trim */
