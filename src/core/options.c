@@ -227,13 +227,24 @@ uint64_t fl_option_preset(enum fl_option_id id)
     return fl_option_table[id].preset;
 }
 
+/* That text among those that are kept; NULL: it is none of them. */
+static const char *find_kept(const struct fl_options *o, const char *s)
+{
+    for (const char *at = o->texts; at < o->texts + o->kept; at += strlen(at) + 1) {
+        if (strcmp(at, s) == 0) {
+            return at;
+        }
+    }
+    return NULL;
+}
+
 /* A copy of the text in `*out`; NULL when it is empty. -EINVAL: too long to be any file's name. */
 static int keep_text(struct fl_options *o, const char *s, const char **out)
 {
     size_t n = strlen(s) + 1;
 
-    *out = NULL;
-    if (n == 1) {
+    *out = n == 1 ? NULL : find_kept(o, s);
+    if (n == 1 || *out != NULL) {
         return 0;
     }
     if (n > sizeof o->texts - o->kept) {
@@ -256,33 +267,75 @@ static bool is_stray_word(const char *s)
     return find_word(form, sizeof form / sizeof form[0], s, strlen(s)) < 0;
 }
 
+/* As fl_option_parse, and what is said is in force. */
+static int set(struct fl_options *o, enum fl_option_id i, const char *value)
+{
+    const struct fl_option_row *r = &fl_option_table[i];
+    const char *text = NULL;
+    uint64_t v;
+    int rc = parse_value(r, value, &v);
+
+    if (rc == 0 && r->kind == FL_KIND_TEXT) {
+        rc = i == FL_OPTION_stats && is_stray_word(value) ? -EINVAL : keep_text(o, value, &text);
+    }
+    if (rc == 0 && r->kind == FL_KIND_POLICY && strchr(value, ':') != NULL) {
+        rc = keep_text(o, strchr(value, ':') + 1, &text);
+    }
+    if (rc == 0) {
+        o->value[i] = v;
+        o->text[i] = text;
+        o->origin[i] = FL_ORIGIN_ENVIRONMENT;
+    }
+    return rc;
+}
+
+int fl_option_set_in(struct fl_options *o, enum fl_option_id id, const char *value)
+{
+    if (value != NULL) {
+        return set(o, id, value);
+    }
+    o->value[id] = fl_option_table[id].preset;
+    o->text[id] = NULL;
+    o->origin[id] = FL_ORIGIN_DEFAULT;
+    return 0;
+}
+
+/* As the launcher's -o has it: "decay-ms" and "DECAY_MS" are the same name. */
+static bool is_name(const char *said, const char *name)
+{
+    for (; *name != '\0'; said++, name++) {
+        char lower = (char)(*said >= 'A' && *said <= 'Z' ? *said - 'A' + 'a' : *said);
+        if (*name != (lower == '-' ? '_' : lower)) {
+            return false;
+        }
+    }
+    return *said == '\0';
+}
+
+int fl_option_find(const char *name)
+{
+    bool whole = strncmp(name, prefix, sizeof prefix - 1) == 0;
+
+    for (int i = 0; i < FL_OPTION_OURS; i++) {
+        if (is_name(name + (whole ? sizeof prefix - 1 : 0), fl_option_table[i].name)) {
+            return i;
+        }
+    }
+    return -ENOENT;
+}
+
 static void read_entry(struct fl_options *o, const char *entry)
 {
-    for (size_t i = 0; i < FL_OPTION_OURS; i++) {
+    for (enum fl_option_id i = 0; i < FL_OPTION_OURS; i++) {
         if (!name_matches(entry, fl_option_table[i].name)) {
             continue;
         }
         const char *value = strchr(entry, '=') + 1;
-        uint64_t v;
-        const char *text = NULL;
-        int rc = parse_value(&fl_option_table[i], value, &v);
-        if (rc == 0 && fl_option_table[i].kind == FL_KIND_TEXT) {
-            rc =
-                i == FL_OPTION_stats && is_stray_word(value) ? -EINVAL : keep_text(o, value, &text);
+        int rc = set(o, i, value);
+        if (rc != 0 && o->value[FL_OPTION_log] >= FL_LOG_WARN) {
+            fl_option_complain_value(&fl_option_table[i], value, rc);
         }
-        if (rc == 0 && fl_option_table[i].kind == FL_KIND_POLICY && strchr(value, ':') != NULL) {
-            rc = keep_text(o, strchr(value, ':') + 1, &text);
-        }
-        if (rc != 0) {
-            if (o->value[FL_OPTION_log] >= FL_LOG_WARN) {
-                fl_option_complain_value(&fl_option_table[i], value, rc);
-            }
-            o->nbad++;
-            return;
-        }
-        o->value[i] = v;
-        o->text[i] = text;
-        o->origin[i] = FL_ORIGIN_ENVIRONMENT;
+        o->nbad += rc != 0;
         return;
     }
     if (o->value[FL_OPTION_log] >= FL_LOG_WARN) {
@@ -333,13 +386,15 @@ bool fl_options_want_names(const struct fl_options *o)
 void fl_options_expand(struct fl_options *o, enum fl_option_id id, int pid)
 {
     static char name[FL_OPTION_TEXTS]; /* the start's alone: its caller's stack may be small */
+    const char *kept;
 
     if (o->text[id] == NULL || strchr(o->text[id], '%') == NULL) {
         return;
     }
     if (!fl_names_expand(&o->names, o->text[id], pid, name, sizeof name) ||
-        keep_text(o, name, &o->text[id]) != 0) {
+        keep_text(o, name, &kept) != 0) {
         fl_option_complain_value(&fl_option_table[id], o->text[id], -EINVAL);
-        o->text[id] = NULL;
+        kept = NULL;
     }
+    o->text[id] = kept;
 }
