@@ -12,6 +12,7 @@
 #include <errno.h>
 
 enum { FIRST = 3 };
+static const uint64_t tick_of_none = 2500000000; /* ns; where no memory ages */
 
 static struct {
     _Atomic uint32_t mode;               /* enum fl_trim */
@@ -80,7 +81,8 @@ static struct row note_call(void)
     struct row row = {.keeps = n >= FIRST ? (size_t)fl_min(2 * since, SIZE_MAX) : 0};
 
     atomic_store(&trims.n, n + 1);
-    row.passes = row.keeps == 0 || now - atomic_load(&trims.passed_ns) >= pause / FL_DECAY_TICKS;
+    uint64_t tick = pause != 0 ? pause / FL_DECAY_TICKS : tick_of_none;
+    row.passes = row.keeps == 0 || now - atomic_load(&trims.passed_ns) >= tick;
     if (row.passes) {
         atomic_store(&trims.passed_ns, now);
     }
