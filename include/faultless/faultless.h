@@ -104,6 +104,30 @@ struct fl_residency {
  * filter of the program's own nothing is asked, and all is unknown. */
 FL_API int fl_residency_read(struct fl_residency *out);
 
+/* Gives free memory back to the kernel until at most `keep` bytes of it stay: what is free, in
+ * thread caches, in plans' arenas, or kept ready, oldest first. Blocks stay, and so does what is
+ * free of a huge page that they use where it is less than a thirty-second of that. Heaps (heap.h),
+ * GPU pools (gpu.h) and small blocks, which are glibc's (malloc_trim(3)), are no part of it. The
+ * bytes that went back, which may be 0; -EBUSY in a signal handler that interrupted the library's
+ * work. A process that is not served has 0.
+ * Threads: any; requests and frees of others go on.  Signals: not safe.  Fork: child may call.
+ * Cost: some 3 ms a GiB in huge pages. */
+FL_API int64_t fl_release(size_t keep);
+
+/* Changes an option while the process runs, as if FAULTLESS_<NAME>=VALUE had been in the
+ * environment: decay_ms, limit, eager_max, trim and stats. `name` has FAULTLESS_ in front or not,
+ * and is in any case. `value` NULL: the default. It holds for this process, and for children that
+ * it forks from then on, not for programs that it starts.
+ *   decay_ms   for what is free already, too
+ *   limit      free memory beyond it goes back at once; blocks stay
+ *   eager_max  for requests from then on
+ *   stats      what is said last counts, at exit; %h and %r want the environment, as getenv(3) does
+ * 0; -ENOENT: there is no such option; -EPERM: it is read at the start alone; -EINVAL or -ERANGE:
+ * as the environment's is refused, or `name` is NULL; -ENOSYS: the process is not served; -EBUSY:
+ * another thread is at it, or as above. Nothing is printed, and nothing changed but with 0.
+ * Threads: any, one at a time.  Signals: not safe.  Fork: child may call. */
+FL_API int fl_option_set(const char *name, const char *value);
+
 /* Steps. A program that repeats itself (a training loop, a server's request) says where one
  * iteration begins and ends. After a few of them that were alike, the large blocks of the next one
  * are served from one arena: each at the address that it had before, populated. A step that turns

@@ -8,14 +8,16 @@
             train(batch)
 
 Where the library is not preloaded all of it does nothing, and says so once."""
-from typing import Dict
+import errno as _errno
+import os as _os
+from typing import Dict, Union
 
 from ._library import is_loaded as _is_loaded
 from ._library import library as _library_or_warning
 from ._library import read_stats as _read_stats
 from ._steps import next_step, step
 
-__all__ = ["active", "next_step", "stats", "step", "__version__"]
+__all__ = ["active", "next_step", "release", "set_option", "stats", "step", "__version__"]
 
 __version__: str
 
@@ -38,3 +40,28 @@ def stats() -> Dict[str, int]:
     """The library's counters, by the names of `struct fl_stats`; empty where it is not preloaded."""
     _library_or_warning()
     return _read_stats() or {}
+
+
+def release(keep: int = 0) -> int:
+    """Gives free memory back to the kernel until at most `keep` bytes of it stay. Returns the bytes that went back."""
+    library = _library_or_warning()
+    if keep < 0:
+        raise ValueError("keep is below zero")
+    return max(library.fl_release(keep), 0) if library is not None else 0
+
+
+def set_option(name: str, value: Union[str, int, None]) -> None:
+    """Changes an option of this process: decay_ms, limit, eager_max, trim or stats; None: its default.
+
+    KeyError: there is no such option. ValueError: its value is not understood, or out of range. PermissionError: it is
+    read at the start alone. Other OSErrors as of `fl_option_set`."""
+    library = _library_or_warning()
+    if library is None:
+        return
+    rc = library.fl_option_set(name.encode(), None if value is None else str(value).encode())
+    if rc == -_errno.ENOENT:
+        raise KeyError(name)
+    if rc in (-_errno.EINVAL, -_errno.ERANGE):
+        raise ValueError(f"{name}={value}")
+    if rc != 0:
+        raise OSError(-rc, _os.strerror(-rc), name)

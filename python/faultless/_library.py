@@ -28,6 +28,9 @@ def _find() -> Optional[ctypes.CDLL]:
         loaded.fl_step_new.argtypes = [ctypes.POINTER(ctypes.c_void_p)]
         loaded.fl_stats_read.argtypes = [ctypes.POINTER(_Stats)]
         loaded.fl_version.restype = ctypes.c_char_p
+        loaded.fl_release.argtypes = [ctypes.c_size_t]
+        loaded.fl_release.restype = ctypes.c_int64
+        loaded.fl_option_set.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
     except AttributeError:
         return None
     return loaded

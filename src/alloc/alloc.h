@@ -117,6 +117,12 @@ size_t fl_usable_ours(const void *p);
 
 /* Gives back all that is free, but for `pad` bytes; those given back. */
 size_t fl_trim(size_t pad);
+/* malloc_trim(3), the next allocator's too: 1: memory went back. See trim.c. errno stays. */
+int fl_trim_call(size_t pad);
+/* For FAULTLESS_TRIM.  Threads: any. */
+void fl_trim_choose(enum fl_trim mode);
+/* As fl_release. */
+int64_t fl_trim_to(size_t keep);
 
 /* The calling thread's cache, or NULL. */
 struct fl_cache *fl_thread_cache(void);

@@ -420,14 +420,3 @@ FL_COLD _Noreturn void fl_die(const char *call, const void *p)
     fl_text_hex(&t, (uintptr_t)p);
     fl_fatal(line);
 }
-
-size_t fl_trim(size_t pad)
-{
-    if (atomic_load_explicit(&fl_route.booted, memory_order_acquire) != FL_BOOT_DONE ||
-        fl_region_busy()) {
-        return 0;
-    }
-    size_t plans = pad == 0 ? fl_plan_release() : 0; /* plans hold what their next step needs */
-
-    return plans + fl_region_trim(fl_route.region, pad);
-}

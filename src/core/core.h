@@ -33,7 +33,8 @@ enum fl_numa {
     FL_NUMA_BALANCE,
 };
 
-enum fl_thp { FL_THP_AUTO, FL_THP_COLLAPSE };
+enum fl_thp { FL_THP_AUTO, FL_THP_COLLAPSE, FL_THP_OWN };
+enum fl_trim { FL_TRIM_AUTO, FL_TRIM_GIVE, FL_TRIM_IGNORE };
 enum fl_steps { FL_STEPS_DECLARED, FL_STEPS_OFF };
 enum fl_filler { FL_FILLER_ZERO = 1, FL_FILLER_JUNK = 2 }; /* bits */
 
@@ -75,7 +76,7 @@ struct fl_options {
     uint64_t value[FL_OPTION_COUNT];
     /* TEXT options: NULL when unset or empty. POLICY: the list of nodes behind the colon ("all", or
      * numbers below FL_NODE_IDS). */
-    const char *text[FL_OPTION_COUNT];
+    const char *_Atomic text[FL_OPTION_COUNT];
     enum fl_option_origin origin[FL_OPTION_COUNT];
     /* ALIAS: the name's row in the table of aliases.c, counted from 1. */
     uint8_t alias[FL_OPTION_COUNT];
@@ -106,6 +107,12 @@ void fl_options_aliases(struct fl_options *o, char *const env[]);
  * nothing. */
 int fl_option_parse(enum fl_option_id id, const char *value, uint64_t *out);
 uint64_t fl_option_preset(enum fl_option_id id);
+/* The option of that name, with FAULTLESS_ in front or without, in any case; -ENOENT. */
+int fl_option_find(const char *name);
+/* As if the environment said so; NULL: as if it did not. Errors as fl_option_parse, and -EINVAL for
+ * a text that is too long, or for which there is no room: all that were ever set are kept. Says
+ * nothing. Threads: one at a time; others may read meanwhile what is atomic. */
+int fl_option_set_in(struct fl_options *o, enum fl_option_id id, const char *value);
 
 /* Is there a % in any text?  Context: early. */
 bool fl_options_want_names(const struct fl_options *o);
@@ -204,7 +211,7 @@ struct fl_memory_scratch {
     const size_t *held;
     /* Some of that has been handed out for its first touch, and is not in use yet: it counts where
      * there is one rank, too. */
-    bool promises;
+    _Atomic bool promises;
     /* Written by fl_memory_look. */
     char text[4096], path[FL_CGROUP_PATH + 64];
     /* Folder of the process's cgroup, v2's and v1's; "": there is none. */

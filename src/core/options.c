@@ -27,7 +27,7 @@ static const char *const step_words[] = {"declared", "off"}; /* by enum fl_steps
 /* By the enums of the same names in faultless/gpu.h. */
 static const char *const strategies[] = {"auto",     "naive",          "round",
                                          "unpooled", "naive_best_fit", "auto_growth"};
-static const char *const thp_modes[] = {"auto", "collapse"}; /* by enum fl_thp */
+static const char *const thp_modes[] = {"auto", "collapse", "own"}; /* by enum fl_thp */
 static const char *const forks[] = {"none", "wipe", "copy"};
 /* The signals that a program may use, by number. glibc has no such list before 2.32. */
 static const char signals[FIRST_RESERVED][8] = {
@@ -38,15 +38,16 @@ static const char signals[FIRST_RESERVED][8] = {
     [SIGVTALRM] = "VTALRM", [SIGPROF] = "PROF", [SIGWINCH] = "WINCH", [SIGPOLL] = "POLL",
     [SIGPWR] = "PWR",       [SIGSYS] = "SYS"};
 static const char *const pages[] = {"off", "2M", "1G", "any"}; /* bits of enum fl_hugetlb_kind */
+static const char *const trims[] = {"auto", "give", "ignore"}; /* by enum fl_trim */
 static const char *const fills[] = {"off", "zero", "junk", "both"}; /* bits of enum fl_filler */
 
 #define LIST(list)                                                                                 \
     {                                                                                              \
         list, sizeof(list) / sizeof((list)[0])                                                     \
     }
-const struct fl_option_list fl_option_lists[] = {LIST(words),      LIST(levels),     LIST(policies),
-                                                 LIST(step_words), LIST(strategies), LIST(forks),
-                                                 LIST(thp_modes),  LIST(pages),      LIST(fills)};
+const struct fl_option_list fl_option_lists[] = {
+    LIST(words), LIST(levels),    LIST(policies), LIST(step_words), LIST(strategies),
+    LIST(forks), LIST(thp_modes), LIST(pages),    LIST(fills),      LIST(trims)};
 #undef LIST
 
 static bool name_matches(const char *entry, const char *name)
@@ -206,6 +207,7 @@ static int parse_value(const struct fl_option_row *r, const char *s, uint64_t *o
     case FL_KIND_PAGES:
     case FL_KIND_THP:
     case FL_KIND_FILL:
+    case FL_KIND_TRIM:
         rc = find_word(fl_option_lists[r->kind - FL_KIND_WORDS].word,
                        fl_option_lists[r->kind - FL_KIND_WORDS].n, s, strlen(s));
         *out = (uint64_t)rc;
@@ -232,13 +234,24 @@ uint64_t fl_option_preset(enum fl_option_id id)
     return fl_option_table[id].preset;
 }
 
+/* That text among those that are kept; NULL: it is none of them. */
+static const char *find_kept(const struct fl_options *o, const char *s)
+{
+    for (const char *at = o->texts; at < o->texts + o->kept; at += strlen(at) + 1) {
+        if (strcmp(at, s) == 0) {
+            return at;
+        }
+    }
+    return NULL;
+}
+
 /* A copy of the text in `*out`; NULL when it is empty. -EINVAL: too long to be any file's name. */
 static int keep_text(struct fl_options *o, const char *s, const char **out)
 {
     size_t n = strlen(s) + 1;
 
-    *out = NULL;
-    if (n == 1) {
+    *out = n == 1 ? NULL : find_kept(o, s);
+    if (n == 1 || *out != NULL) {
         return 0;
     }
     if (n > sizeof o->texts - o->kept) {
@@ -262,33 +275,76 @@ static bool is_stray_word(const char *s, bool forms)
     return !forms || find_word(form, sizeof form / sizeof form[0], s, strlen(s)) < 0;
 }
 
+/* As fl_option_parse, and what is said is in force. */
+static int set(struct fl_options *o, enum fl_option_id i, const char *value)
+{
+    const struct fl_option_row *r = &fl_option_table[i];
+    const char *text = NULL;
+    uint64_t v;
+    int rc = parse_value(r, value, &v);
+
+    if (rc == 0 && r->kind == FL_KIND_TEXT) {
+        bool forms = i == FL_OPTION_stats, words = forms || i == FL_OPTION_profile;
+        rc = words && is_stray_word(value, forms) ? -EINVAL : keep_text(o, value, &text);
+    }
+    if (rc == 0 && r->kind == FL_KIND_POLICY && strchr(value, ':') != NULL) {
+        rc = keep_text(o, strchr(value, ':') + 1, &text);
+    }
+    if (rc == 0) {
+        o->value[i] = v;
+        o->text[i] = text;
+        o->origin[i] = FL_ORIGIN_ENVIRONMENT;
+    }
+    return rc;
+}
+
+int fl_option_set_in(struct fl_options *o, enum fl_option_id id, const char *value)
+{
+    if (value != NULL) {
+        return set(o, id, value);
+    }
+    o->value[id] = fl_option_table[id].preset;
+    o->text[id] = NULL;
+    o->origin[id] = FL_ORIGIN_DEFAULT;
+    return 0;
+}
+
+/* As the launcher's -o has it: "decay-ms" and "DECAY_MS" are the same name. */
+static bool is_name(const char *said, const char *name)
+{
+    for (; *name != '\0'; said++, name++) {
+        char lower = (char)(*said >= 'A' && *said <= 'Z' ? *said - 'A' + 'a' : *said);
+        if (*name != (lower == '-' ? '_' : lower)) {
+            return false;
+        }
+    }
+    return *said == '\0';
+}
+
+int fl_option_find(const char *name)
+{
+    bool whole = strncmp(name, prefix, sizeof prefix - 1) == 0;
+
+    for (int i = 0; i < FL_OPTION_OURS; i++) {
+        if (is_name(name + (whole ? sizeof prefix - 1 : 0), fl_option_table[i].name)) {
+            return i;
+        }
+    }
+    return -ENOENT;
+}
+
 static void read_entry(struct fl_options *o, const char *entry)
 {
-    for (size_t i = 0; i < FL_OPTION_OURS; i++) {
+    for (enum fl_option_id i = 0; i < FL_OPTION_OURS; i++) {
         if (!name_matches(entry, fl_option_table[i].name)) {
             continue;
         }
         const char *value = strchr(entry, '=') + 1;
-        uint64_t v;
-        const char *text = NULL;
-        int rc = parse_value(&fl_option_table[i], value, &v);
-        if (rc == 0 && fl_option_table[i].kind == FL_KIND_TEXT) {
-            bool forms = i == FL_OPTION_stats, words = forms || i == FL_OPTION_profile;
-            rc = words && is_stray_word(value, forms) ? -EINVAL : keep_text(o, value, &text);
+        int rc = set(o, i, value);
+        if (rc != 0 && o->value[FL_OPTION_log] >= FL_LOG_WARN) {
+            fl_option_complain_value(&fl_option_table[i], value, rc);
         }
-        if (rc == 0 && fl_option_table[i].kind == FL_KIND_POLICY && strchr(value, ':') != NULL) {
-            rc = keep_text(o, strchr(value, ':') + 1, &text);
-        }
-        if (rc != 0) {
-            if (o->value[FL_OPTION_log] >= FL_LOG_WARN) {
-                fl_option_complain_value(&fl_option_table[i], value, rc);
-            }
-            o->nbad++;
-            return;
-        }
-        o->value[i] = v;
-        o->text[i] = text;
-        o->origin[i] = FL_ORIGIN_ENVIRONMENT;
+        o->nbad += rc != 0;
         return;
     }
     if (o->value[FL_OPTION_log] >= FL_LOG_WARN) {
@@ -339,13 +395,15 @@ bool fl_options_want_names(const struct fl_options *o)
 void fl_options_expand(struct fl_options *o, enum fl_option_id id, int pid)
 {
     static char name[FL_OPTION_TEXTS]; /* the start's alone: its caller's stack may be small */
+    const char *kept;
 
     if (o->text[id] == NULL || strchr(o->text[id], '%') == NULL) {
         return;
     }
     if (!fl_names_expand(&o->names, o->text[id], pid, name, sizeof name) ||
-        keep_text(o, name, &o->text[id]) != 0) {
+        keep_text(o, name, &kept) != 0) {
         fl_option_complain_value(&fl_option_table[id], o->text[id], -EINVAL);
-        o->text[id] = NULL;
+        kept = NULL;
     }
+    o->text[id] = kept;
 }

@@ -27,6 +27,7 @@ enum fl_option_kind {
     FL_KIND_THP,
     FL_KIND_PAGES,
     FL_KIND_FILL,
+    FL_KIND_TRIM,
 };
 
 struct fl_option_row {

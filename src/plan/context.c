@@ -51,6 +51,11 @@ void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c)
     fl_plan.config = *c;
 }
 
+void fl_plan_set_tick(uint64_t tick_ns)
+{
+    atomic_store(&fl_plan.config.tick_ns, tick_ns);
+}
+
 bool fl_context_knows_any(const struct fl_step_context *c)
 {
     for (unsigned i = 0; i < FL_LAYOUTS; i++) {

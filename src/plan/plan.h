@@ -121,9 +121,9 @@ struct fl_plan_config {
      * row repeated the one before; or, as they vary, when more than `max` were recorded without
      * that. */
     unsigned start, stable, max;
-    bool on;          /* steps that the program declares are learned */
-    bool background;  /* there is a worker */
-    uint64_t tick_ns; /* between two looks at what is idle */
+    bool on;                  /* steps that the program declares are learned */
+    bool background;          /* there is a worker */
+    _Atomic uint64_t tick_ns; /* between two looks at what is idle; 0: nothing goes back for that */
     /* Has fl_plan_thread_ends called when the calling thread ends; may allocate. */
     void (*watch_thread)(void);
 };
@@ -150,6 +150,7 @@ void fl_plan_thread_begins(void);
 
 /* Before any other function here.  Context: boot only. */
 void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c);
+void fl_plan_set_tick(uint64_t tick_ns);
 
 /* A request of the step, in its order. Constant. */
 struct fl_plan_entry {

@@ -192,12 +192,7 @@ EXPORT size_t malloc_usable_size(void *p)
 EXPORT int malloc_trim(size_t pad)
 {
     fl_load();
-    int saved = errno;
-    bool ours = fl_trim(pad) != 0;
-    errno = saved;
-    int theirs = fl_route.next.trim != NULL ? fl_route.next.trim(pad) : 0;
-
-    return ours || theirs != 0;
+    return fl_trim_call(pad);
 }
 
 EXPORT int mallopt(int param, int value)

@@ -182,6 +182,14 @@ size_t fl_region_purge(struct fl_region *r, uint32_t age);
 /* The same of all that is free, but for `pad` bytes. */
 size_t fl_region_trim(struct fl_region *r, size_t pad);
 
+/* The age at which free memory goes back; 0: it does not. Threads: any. */
+uint64_t fl_region_decay_ns(struct fl_region *r);
+/* The members of those names of r->config, from now on. Threads: any, no lock of ours held.
+ * limit: what is free beyond it goes back. */
+void fl_region_set_decay(struct fl_region *r, uint64_t tick_ns, bool crowd_goes);
+void fl_region_set_limit(struct fl_region *r, size_t limit);
+void fl_region_set_eager(struct fl_region *r, size_t eager_max, bool wait_for_touch);
+
 /* For the worker: from now on it serves first touches. */
 void fl_region_serve_touches(struct fl_region *r);
 

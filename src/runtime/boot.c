@@ -129,6 +129,18 @@ static void fit_threshold_to_pages(struct fl_options *o)
     }
 }
 
+/* FAULTLESS_THP=own. At load, before the program has memory of its own. */
+static void keep_huge_pages(const struct fl_options *o)
+{
+    bool wanted = o->value[FL_OPTION_thp] == FL_THP_OWN && !fl_sys_is_confined() &&
+                  (o->value[FL_OPTION_disable] & (FL_DISABLE_ALL | FL_DISABLE_THP)) == 0;
+
+    if (wanted && fl_sys_keep_huge() != 0 && o->value[FL_OPTION_log] >= FL_LOG_WARN) {
+        fl_say("FAULTLESS_THP=own changes nothing: this kernel cannot keep huge pages to memory "
+               "that asks for them (Linux 6.18 can)");
+    }
+}
+
 static void load_once(void)
 {
     struct fl_options *o = &fl_runtime.options;
@@ -145,6 +157,7 @@ static void load_once(void)
     if (o->nbad != 0 && o->value[FL_OPTION_strict] != 0) {
         (void)fl_call(SYS_exit_group, EXIT_FAILURE);
     }
+    keep_huge_pages(o);
     expand_names(env);
     fl_report_start(env);
     o->ranks = fl_ranks(o, env);

@@ -33,9 +33,14 @@ static _Atomic bool ending;
 
 static const uint64_t textfile_ns = 15ull * 1000000000; /* Prometheus's usual interval */
 
-static enum where where_to(void)
+/* fl_option_set may change it meanwhile: each looks once. */
+static const char *said(void)
 {
-    const char *text = fl_runtime.options.text[FL_OPTION_stats];
+    return fl_runtime.options.text[FL_OPTION_stats];
+}
+
+static enum where where_to(const char *text)
+{
     size_t len = text != NULL ? strlen(text) : 0;
     int is_on = len != 0 ? fl_parse_bool(text) : 0;
 
@@ -86,13 +91,13 @@ static size_t put_table(struct report *r, bool soon)
     return t.len;
 }
 
-/* To the file that is named, as JSON or for Prometheus. `soon`: as above. */
-static int write_file(struct report *r, enum where where, bool soon)
+/* To that file, as JSON or for Prometheus. `soon`: as above. */
+static int write_file(struct report *r, const char *name, bool soon)
 {
+    enum where where = where_to(name);
     struct fl_text t = fl_text_on(r->text, sizeof r->text);
 
-    if (!fl_names_expand(&fl_runtime.options.names, fl_runtime.options.text[FL_OPTION_stats],
-                         fl_call_pid(), r->path, sizeof r->path)) {
+    if (!fl_names_expand(&fl_runtime.options.names, name, fl_call_pid(), r->path, sizeof r->path)) {
         return -ENAMETOOLONG;
     }
     fl_read_stats(&r->values);
@@ -119,11 +124,11 @@ static void let_worker_finish(void)
     }
 }
 
-static void write_by_worker(struct report *r, enum where where)
+static void write_by_worker(struct report *r, const char *name)
 {
     atomic_store(&writing, 1);
     if (!atomic_load(&ending)) {
-        (void)write_file(r, where, true);
+        (void)write_file(r, name, true);
     }
     atomic_store(&writing, 0);
     (void)fl_sys.wake(&writing, 1);
@@ -157,7 +162,8 @@ uint64_t fl_report_wanted(struct fl_region *r)
 {
     static uint64_t written_ns;  /* the file for Prometheus; the worker's */
     static struct report report; /* the worker's */
-    enum where where = where_to();
+    const char *name = said();
+    enum where where = where_to(name);
     bool asked = atomic_exchange(&report_wanted, false), regular = where == PROMETHEUS;
     uint64_t now = regular ? fl_sys.now_ns() : 0;
 
@@ -167,7 +173,7 @@ uint64_t fl_report_wanted(struct fl_region *r)
     }
     if (regular || (asked && where == JSON)) {
         written_ns = now;
-        write_by_worker(&report, where);
+        write_by_worker(&report, name);
     } else if (asked) {
         table_to_standard_error(&report);
     }
@@ -316,10 +322,23 @@ static void write_timeline(void)
     }
 }
 
+void fl_report_changed(void)
+{
+    const char *name = said();
+    enum where where = where_to(name);
+
+    if (where == SUMMARY || where == TABLE || where == JSON_LINE) {
+        fl_say_keep();
+    }
+    if (name != NULL && strchr(name, '%') != NULL && fl_runtime.options.names.host[0] == '\0') {
+        fl_names_read(&fl_runtime.options.names, environ);
+    }
+}
+
 void fl_report_start(char *const env[])
 {
     static const char mark[] = "_FAULTLESS_PID=";
-    enum where where = where_to();
+    enum where where = where_to(said());
 
     if (fl_runtime.options.text[FL_OPTION_timeline] != NULL && fl_timeline_begin() != 0) {
         fl_say("no memory for FAULTLESS_TIMELINE");
@@ -337,7 +356,8 @@ void fl_report_start(char *const env[])
 
 __attribute__((destructor)) static void at_exit(void)
 {
-    enum where where = where_to();
+    const char *name = said();
+    enum where where = where_to(name);
 
     if (fl_is_started()) {
         if (fl_region_busy()) {
@@ -357,8 +377,8 @@ __attribute__((destructor)) static void at_exit(void)
         return;
     }
     let_worker_finish();
-    int rc = write_file(&last, where, false);
+    int rc = write_file(&last, name, false);
     if (rc != 0) {
-        fl_report_unwritten("FAULTLESS_STATS=", fl_runtime.options.text[FL_OPTION_stats], rc);
+        fl_report_unwritten("FAULTLESS_STATS=", name, rc);
     }
 }

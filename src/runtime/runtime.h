@@ -40,6 +40,8 @@ bool fl_boot_for_call(void);
 void fl_boot_for_request(void);
 /* Is all there? */
 bool fl_is_started(void);
+/* A quarter of FAULTLESS_DECAY_MS. */
+uint64_t fl_tick_ns(void);
 /* Some thread is amid the second step; `*out_here`: this one. */
 bool fl_is_starting(bool *out_here);
 
@@ -105,6 +107,8 @@ const char *fl_first_of(const char *name);
 void fl_report_on_signal(int signal);
 /* A job of the worker's: that report; and FAULTLESS_STATS=FILE.prom, every 15 s. */
 uint64_t fl_report_wanted(struct fl_region *r);
+/* FAULTLESS_STATS says another thing now. */
+void fl_report_changed(void);
 /* What the report at exit needs early. `env`: NULL, as for AT_SECURE.  Context: boot. */
 void fl_report_start(char *const env[]);
 

@@ -169,7 +169,7 @@ static void call_worker(void)
 }
 
 /* After FL_DECAY_TICKS of them an arena that no step has used goes back. */
-static uint64_t plan_tick_ns(void)
+uint64_t fl_tick_ns(void)
 {
     return fl_runtime.options.value[FL_OPTION_decay_ms] * 1000000 / FL_DECAY_TICKS;
 }
@@ -184,7 +184,7 @@ static void start_plan(void)
         .trace = fl_runtime.options.text[FL_OPTION_trace],
         .on = fl_runtime.active && steps != FL_STEPS_OFF,
         .background = (disable & FL_DISABLE_WORKER) == 0,
-        .tick_ns = plan_tick_ns(),
+        .tick_ns = fl_tick_ns(),
         .watch_thread = watch_thread,
         .start = (unsigned)fl_runtime.options.value[FL_OPTION_plan_start],
         .stable = (unsigned)fl_runtime.options.value[FL_OPTION_plan_stable],
@@ -194,7 +194,7 @@ static void start_plan(void)
     fl_plan_start(&fl_runtime.region, &config);
     fl_runtime.region.hooks.release_more = fl_plan_release;
     fl_runtime.region.hooks.lend = fl_plan_lend;
-    fl_runtime.region.hooks.age_more = plan_tick_ns() != 0 ? fl_plan_age : NULL;
+    fl_runtime.region.hooks.age_more = fl_plan_age;
     fl_runtime.region.hooks.maps_are_counted = fl_again_begin;
 }
 
@@ -215,9 +215,7 @@ static void plan_worker(uint64_t decay_ms)
     if (fl_runtime.numa.active) {
         fl_worker_add(w, fl_place_refresh, 0);
     }
-    if (decay_ms != 0) {
-        fl_worker_add(w, fl_plan_age, plan_tick_ns());
-    }
+    fl_worker_add(w, fl_plan_age, decay_ms != 0 ? fl_tick_ns() : FL_JOB_IDLE);
     fl_runtime.region.touch.call = call_worker;
     fl_route.worker = w;
 }
@@ -259,7 +257,7 @@ static FL_APART int start_window(void)
         .hugetlb = (unsigned)value[FL_OPTION_hugetlb],
         .hugetlb_fork = (enum fl_pin_fork)value[FL_OPTION_hugetlb_fork],
         .stock = value[FL_OPTION_stock],
-        .tick_ns = plan_tick_ns(),
+        .tick_ns = fl_tick_ns(),
         .no_stock = (disable & FL_DISABLE_STOCK) != 0,
     };
 
@@ -284,6 +282,7 @@ static void start_region(void)
     if (fl_runtime.active && (disable & FL_DISABLE_NUMA) == 0) {
         fl_place_start();
     }
+    fl_trim_choose((enum fl_trim)value[FL_OPTION_trim]);
     fl_harden_start(&fl_runtime.region, &fl_runtime.options);
     if (value[FL_OPTION_hugetlb] != 0 && !fl_harden.on) { /* no guard fits into such a page */
         fl_runtime.region.config.hugetlb_from = value[FL_OPTION_hugetlb_from];

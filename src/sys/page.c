@@ -9,12 +9,19 @@
 
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
+
+#ifndef PR_THP_DISABLE_EXCEPT_ADVISED
+#define PR_THP_DISABLE_EXCEPT_ADVISED (1 << 1)
+#endif
 
 #define THP_FOLDER "/sys/kernel/mm/transparent_hugepage/"
 
 enum { HUGE_MOST = 2 * FL_MIB };
 
 struct fl_page fl_page = {.base = 4096, .huge = HUGE_MOST, .shift = 12, .thp = true};
+
+static bool keeps_huge; /* what is not advised has none */
 
 enum mode { NEVER, MADVISE, ALWAYS };
 
@@ -84,6 +91,14 @@ void fl_sys_load(void)
     note_base();
 }
 
+int fl_sys_keep_huge(void)
+{
+    long rc = fl_call(SYS_prctl, PR_SET_THP_DISABLE, 1, PR_THP_DISABLE_EXCEPT_ADVISED);
+
+    keeps_huge = rc == 0;
+    return (int)rc;
+}
+
 void fl_sys_boot(void)
 {
     note_base();
@@ -93,5 +108,5 @@ void fl_sys_boot(void)
     }
     enum mode ours = mode_of_ours(largest, mode_in(THP_FOLDER "enabled", NEVER, NEVER));
     fl_page.thp = ours != NEVER;
-    fl_page.always = ours == ALWAYS;
+    fl_page.always = ours == ALWAYS && !keeps_huge;
 }

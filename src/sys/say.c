@@ -37,7 +37,7 @@ void fl_say_keep(void)
 {
     struct stat file = {0};
 
-    if (fl_call(SYS_fstat, STDERR_FILENO, &file) == 0) {
+    if (kept.fd < 0 && fl_call(SYS_fstat, STDERR_FILENO, &file) == 0) {
         kept.fd = (int)fl_call(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, KEPT_FROM);
         kept.device = file.st_dev;
         kept.inode = file.st_ino;

@@ -264,6 +264,9 @@ void fl_sys_check_calls(void);
 
 /* At load: is there a filter? The size of a base page. */
 void fl_sys_load(void);
+/* From now on no memory of this process, or of those that it starts, is in huge pages unless it is
+ * advised to be (Linux 6.18). 0, or -errno: nothing has changed.  Context: before fl_sys_boot. */
+int fl_sys_keep_huge(void);
 /* Reads page sizes and the THP mode. Idempotent. */
 void fl_sys_boot(void);
 

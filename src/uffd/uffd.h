@@ -35,8 +35,8 @@ struct fl_job {
     /* Returns the ns until it wants to run again, 0: at once, when the others have had their turn.
      * No lock is held. */
     uint64_t (*run)(struct fl_region *r);
-    uint64_t delay_ns; /* from a call to the run */
-    uint64_t due_ns;   /* monotonic time, or FL_JOB_IDLE. The thread alone */
+    _Atomic uint64_t delay_ns; /* from a call to the run; FL_JOB_IDLE: it is off */
+    uint64_t due_ns;           /* monotonic time, or FL_JOB_IDLE. The thread alone */
 };
 
 struct fl_worker;
@@ -70,13 +70,18 @@ struct fl_worker {
     struct fl_memory_scratch scratch;
 };
 
-/* `decay_ms` is the time after which free memory has been given back; 0: never, there is no such
- * job. */
+/* `decay_ms` is the time after which free memory has been given back; 0: never, that job is off. */
 void fl_worker_init(struct fl_worker *w, struct fl_region *r, uint64_t decay_ms);
 
 /* One more job, FL_WORKER_JOBS in all; it runs `delay_ns` after the thread's start, and after each
  * call at the latest. Context: boot only. */
 void fl_worker_add(struct fl_worker *w, uint64_t (*run)(struct fl_region *r), uint64_t delay_ns);
+
+/* From the next call on; see fl_worker_call.  Threads: any. */
+void fl_worker_set_delay(struct fl_worker *w, uint64_t (*run)(struct fl_region *r),
+                         uint64_t delay_ns);
+/* The first job: a tick of the region's clock. */
+uint64_t fl_worker_decay(struct fl_region *r);
 
 /* A job: arms and disarms what requests and frees ask for, see region/supply/touch.c. */
 uint64_t fl_touch_requests(struct fl_region *r);

@@ -21,7 +21,7 @@ static const uint64_t last_one_ns = 10000000; /* until the thread before has end
 static const uint64_t retire_round_ns = 30000000;
 enum { RETIRE_ROUNDS = 100 };
 
-static uint64_t decay(struct fl_region *r)
+uint64_t fl_worker_decay(struct fl_region *r)
 {
     return fl_region_tick(r, FL_DECAY_TICKS) ? FL_JOB_DELAY : FL_JOB_IDLE;
 }
@@ -31,9 +31,8 @@ void fl_worker_init(struct fl_worker *w, struct fl_region *r, uint64_t decay_ms)
     memset(w, 0, sizeof *w);
     w->region = r;
     atomic_store(&w->state, FL_WORKER_NONE);
-    if (decay_ms != 0) {
-        fl_worker_add(w, decay, decay_ms * 1000000 / FL_DECAY_TICKS);
-    }
+    fl_worker_add(w, fl_worker_decay,
+                  decay_ms != 0 ? decay_ms * 1000000 / FL_DECAY_TICKS : FL_JOB_IDLE);
 }
 
 void fl_worker_add(struct fl_worker *w, uint64_t (*run)(struct fl_region *r), uint64_t delay_ns)
@@ -42,6 +41,16 @@ void fl_worker_add(struct fl_worker *w, uint64_t (*run)(struct fl_region *r), ui
         fl_fatal("too many jobs for fl-uffd");
     }
     w->job[w->njobs++] = (struct fl_job){run, delay_ns, FL_JOB_IDLE};
+}
+
+void fl_worker_set_delay(struct fl_worker *w, uint64_t (*run)(struct fl_region *r),
+                         uint64_t delay_ns)
+{
+    for (struct fl_job *j = w->job; j < w->job + w->njobs; j++) {
+        if (j->run == run) {
+            atomic_store(&j->delay_ns, delay_ns);
+        }
+    }
 }
 
 static bool change(struct fl_worker *w, uint32_t from, uint32_t to)
@@ -59,7 +68,7 @@ static void call_jobs(struct fl_worker *w)
     uint64_t now = fl_sys.now_ns();
 
     for (struct fl_job *j = w->job; j < w->job + w->njobs; j++) {
-        uint64_t due = later(now, j->delay_ns);
+        uint64_t due = later(now, atomic_load(&j->delay_ns));
         j->due_ns = due < j->due_ns ? due : j->due_ns;
     }
 }
@@ -71,8 +80,9 @@ static uint64_t run_jobs(struct fl_worker *w)
 
     for (struct fl_job *j = w->job; j < w->job + w->njobs; j++) {
         if (j->due_ns <= fl_sys.now_ns()) {
-            uint64_t in = j->run(w->region);
-            in = in == FL_JOB_DELAY ? j->delay_ns : in;
+            bool is_off = atomic_load(&j->delay_ns) == FL_JOB_IDLE;
+            uint64_t in = is_off ? FL_JOB_IDLE : j->run(w->region);
+            in = in == FL_JOB_DELAY ? atomic_load(&j->delay_ns) : in;
             j->due_ns = in == FL_JOB_IDLE ? FL_JOB_IDLE : later(fl_sys.now_ns(), in);
         }
         next = j->due_ns < next ? j->due_ns : next;

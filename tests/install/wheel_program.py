@@ -172,11 +172,35 @@ class Wheel(unittest.TestCase):
                 with faultless.step("x"):
                     pass
                 faultless.next_step()
-            print(faultless.stats())
+            faultless.set_option("decay_ms", 100)
+            print(faultless.stats(), faultless.release())
         """)
         done = self.python(program)
-        self.assertEqual((done.returncode, done.stdout), (0, "{}\n"))
+        self.assertEqual((done.returncode, done.stdout), (0, "{} 0\n"))
         self.assertEqual(done.stderr.count("faultless is not preloaded"), 1)
+
+    def test_memory_goes_back_and_options_change(self):
+        program = self.write("program.py", """
+            import faultless
+
+            def held():
+                return faultless.stats()["populated_bytes"] >> 20
+
+            blocks = [bytearray(50 << 20) for _ in range(4)]
+            del blocks
+            print(held() >= 200, faultless.release(100 << 20) >= 100 << 20, held() <= 100)
+            print(faultless.release() > 0, held(), faultless.release())
+            faultless.set_option("decay_ms", 500)
+            faultless.set_option("limit", "8G")
+            faultless.set_option("limit", None)
+            for name, value in (("decay", 1), ("decay_ms", "soon"), ("threshold", "1M")):
+                try:
+                    faultless.set_option(name, value)
+                except Exception as error:
+                    print(type(error).__name__)
+        """)
+        self.expect(self.python("-m", "faultless", program),
+                    "True True True\nTrue 0 0\nKeyError\nValueError\nPermissionError\n")
 
     def check_callback(self, module, stub, begin, end):
         self.write(stub, CALLBACK)

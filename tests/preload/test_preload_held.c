@@ -1,6 +1,8 @@
 /* What is held is what is live, and little more: free memory goes back whatever lies beside it. */
 #include "run.h"
 
+#include <limits.h>
+
 static const char *const sizes[] = {"64", "192", "512", "2560", "8192"};
 static const char *const keeps[] = {"2", "4", "16"};
 
@@ -40,6 +42,9 @@ static void when_it_is_old(void **state)
 
 enum { OTHERS_MOST = 8 }; /* faults: of code, say; the block would take 12, or 6,144 */
 
+enum { STEPS = 48, FEW_STEPS = 4 /* what the first trims gave comes back once, at some time */ };
+enum { TABLES_KIB = 4096 };
+
 static void stays(const char *how, const char *env)
 {
     const struct fl_run *r =
@@ -62,12 +67,42 @@ static void what_the_program_wants_kept_stays(void **state)
     stays("none", "GLIBC_TUNABLES=glibc.malloc.trim_threshold=4294967296");
 }
 
+/* Its first trims give all back. */
+static void a_loop_that_trims_keeps_what_its_steps_use(void **state)
+{
+    static const char *const env[] = {"FAULTLESS_DECAY_MS=3600000", NULL};
+    (void)state;
+    const struct fl_run *each = fl_preload_run(FL_ARGV("victim_trim", "each"), env);
+    print_message("           %s", each->out);
+    fl_run_assert_active(each);
+    assert_in_range(fl_run_said(each, "faults in "), 0, FEW_STEPS);
+    long held = fl_run_said(each, "held ");
+    const struct fl_run *plain = fl_plain_run(FL_ARGV("victim_trim", "each"));
+    print_message("           glibc: %s", plain->out);
+    assert_in_range(held, 0, fl_run_said(plain, "held ") + TABLES_KIB);
+}
+
+static void or_gives_all_back_where_the_user_says_so(void **state)
+{
+    (void)state;
+    const struct fl_run *r =
+        fl_preload_run(FL_ARGV("victim_trim", "each"), FL_ENV("FAULTLESS_TRIM=give"));
+    fl_run_assert_active(r);
+    assert_in_range(fl_run_said(r, "faults in "), STEPS - FEW_STEPS, STEPS);
+    r = fl_preload_run(FL_ARGV("victim_trim", "each"), FL_ENV("FAULTLESS_TRIM=ignore"));
+    fl_run_assert_active(r);
+    assert_in_range(fl_run_said(r, "faults in "), 0, FEW_STEPS);
+    assert_in_range(fl_run_said(r, "held "), 10 * 1024, LONG_MAX); /* until it has aged */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(at_once_after_malloc_trim),
         cmocka_unit_test(when_it_is_old),
         cmocka_unit_test(what_the_program_wants_kept_stays),
+        cmocka_unit_test(a_loop_that_trims_keeps_what_its_steps_use),
+        cmocka_unit_test(or_gives_all_back_where_the_user_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

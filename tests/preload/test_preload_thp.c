@@ -1,7 +1,10 @@
 /* The machine's setting for huge pages: never, madvise, always. */
 #include "run.h"
 
+#include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char setting[] = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -94,6 +97,65 @@ static void settings_may_change_beside_a_program(void **state)
     }
 }
 
+/* The kernel keeps huge pages to memory that asks for them: Linux 6.18. Asked in a child, which has
+ * it so from then on. */
+static bool keeps_huge(void)
+{
+    int status = 1;
+    pid_t child = fork();
+
+    if (child == 0) {
+        _exit(prctl(PR_SET_THP_DISABLE, 1, 2, 0, 0) == 0 ? 0 : 1);
+    }
+    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+    return status == 0;
+}
+
+static long said(const struct fl_run *r, const char *who, const char *what)
+{
+    const char *line = strstr(r->out, who), *number = line != NULL ? strstr(line, what) : NULL;
+
+    assert_non_null(number);
+    return strtol(number + strlen(what), NULL, 10);
+}
+
+enum { BLOCK_KIB = 64 << 10, SOME_KIB = BLOCK_KIB / 2 };
+
+static const struct fl_run *whose(const char *option)
+{
+    const struct fl_run *r =
+        fl_preload_run(FL_ARGV("victim_thp", "whose_pages_are_huge"), FL_ENV(option));
+
+    assert_int_equal(r->exit_status, 0);
+    return r;
+}
+
+static void ours_alone_are_huge(void **state)
+{
+    (void)state;
+    bool may = keeps_huge();
+
+    assert_true(fl_sysctl_set(setting, "always"));
+    const struct fl_run *r = whose("FAULTLESS_THP=auto");
+    assert_string_equal(r->err, "");
+    assert_in_range(said(r, "here", " own "), SOME_KIB, BLOCK_KIB);
+    r = whose("FAULTLESS_THP=own");
+    print_message("           %s%s", r->out, r->err);
+    bool unset = fl_rung_has("thp"); /* then nothing asks for any */
+    assert_in_range(said(r, "here", "malloc "), unset ? 0 : SOME_KIB, BLOCK_KIB);
+    if (may && !unset) {
+        assert_string_equal(r->err, "");
+        assert_int_equal(said(r, "here", " own "), 0);
+        assert_int_equal(said(r, "child", "malloc "), 0);
+        assert_int_equal(said(r, "child", " own "), 0);
+    } else if (!unset) {
+        assert_non_null(strstr(r->err, "FAULTLESS_THP=own changes nothing: this kernel cannot"));
+        assert_int_equal(fl_run_lines(r->err), 1);
+        assert_in_range(said(r, "here", " own "), SOME_KIB, BLOCK_KIB);
+    }
+    fl_sysctl_restore();
+}
+
 static int restore(void **state)
 {
     (void)state;
@@ -109,6 +171,7 @@ int main(void)
         cmocka_unit_test_teardown(always, restore),
         cmocka_unit_test_teardown(never_but_by_collapse, restore),
         cmocka_unit_test_teardown(collapse_is_of_never_alone, restore),
+        cmocka_unit_test_teardown(ours_alone_are_huge, restore),
         cmocka_unit_test_teardown(settings_may_change_beside_a_program, restore),
     };
     FL_SKIP_UNLESS(access(setting, W_OK) == 0, "test_preload_thp",

@@ -380,18 +380,6 @@ static void a_handler_amid_our_work_uses_the_next_allocator(void **state)
     assert_sound();
 }
 
-static void trim_gives_all_that_is_free(void **state)
-{
-    (void)state;
-    void *p = fl_malloc_large(MIB(40));
-    fl_free_ours(p);
-    assert_int_equal(fl_trim(MIB(64)), 0); /* its pad stays, as malloc_trim(3) has it */
-    assert_int_equal(fl_trim(MIB(16)), MIB(24));
-    assert_int_equal(fl_trim(0), MIB(16));
-    assert_int_equal(fl_trim(0), 0);
-    assert_int_equal(region.held.populated, 0);
-}
-
 static void without_caches_each_free_reaches_the_region(void **state)
 {
     (void)state;
@@ -487,7 +475,6 @@ int main(void)
         TEST(blocks_of_a_round_length_lie_at_no_round_distance),
         TEST(requests_amid_boot_go_to_the_next_allocator),
         TEST(a_wrong_free_gets_one_line_and_abort),
-        TEST(trim_gives_all_that_is_free),
         TEST(without_caches_each_free_reaches_the_region),
         TEST(a_handler_amid_our_work_uses_the_next_allocator),
         TEST(on_several_nodes_blocks_wait_for_their_zone),

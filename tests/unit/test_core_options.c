@@ -1,6 +1,7 @@
 /* The environment's FAULTLESS_ names: values, origins, and the one line that each mistake gets. */
 #include "unit/options_fixture.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -342,6 +343,10 @@ static void words_have_their_numbers(void **state)
         {"FAULTLESS_GPU_STRATEGY=auto_growth", FL_OPTION_gpu_strategy, 5},
         {"FAULTLESS_GPU_FORK=wipe", FL_OPTION_gpu_fork, 1},
         {"FAULTLESS_GPU_FORK=copy", FL_OPTION_gpu_fork, 2},
+        {"FAULTLESS_THP=own", FL_OPTION_thp, FL_THP_OWN},
+        {"FAULTLESS_TRIM=auto", FL_OPTION_trim, FL_TRIM_AUTO},
+        {"FAULTLESS_TRIM=give", FL_OPTION_trim, FL_TRIM_GIVE},
+        {"FAULTLESS_TRIM=ignore", FL_OPTION_trim, FL_TRIM_IGNORE},
         {"FAULTLESS_FILL=off", FL_OPTION_fill, 0},
         {"FAULTLESS_FILL=zero", FL_OPTION_fill, FL_FILLER_ZERO},
         {"FAULTLESS_FILL=junk", FL_OPTION_fill, FL_FILLER_JUNK},
@@ -382,6 +387,52 @@ static void one_in_so_many_may_be_a_word(void **state)
     assert_true(o.value[FL_OPTION_guard] == 0);
 }
 
+static void names_are_found_however_they_are_written(void **state)
+{
+    static const char *const good[] = {"decay_ms", "DECAY_MS", "decay-ms", "FAULTLESS_DECAY_MS"};
+    static const char *const wrong[] = {
+        "",          "decay",      "decay_ms ",   "decay_ms=1",
+        "DECAY_MSS", "FAULTLESS_", "gpu_reserve", "faultless_limit"};
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_int_equal(fl_option_find(good[i]), FL_OPTION_decay_ms);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(fl_option_find(wrong[i]), -ENOENT);
+    }
+}
+
+static void one_is_set_as_the_environment_would(void **state)
+{
+    (void)state;
+    READ("FAULTLESS_STATS=/tmp/first", "FAULTLESS_LIMIT=2G");
+    assert_int_equal(fl_option_set_in(&o, FL_OPTION_limit, "3G"), 0);
+    assert_true(o.value[FL_OPTION_limit] == 3ull << 30);
+    assert_int_equal(fl_option_set_in(&o, FL_OPTION_limit, "3X"), -EINVAL);
+    assert_int_equal(fl_option_set_in(&o, FL_OPTION_decay_ms, "3600001"), -ERANGE);
+    assert_int_equal(fl_option_set_in(&o, FL_OPTION_stats, "jsn"), -EINVAL);
+    assert_true(o.value[FL_OPTION_limit] == 3ull << 30);
+    assert_int_equal(o.value[FL_OPTION_decay_ms], 10000);
+    assert_string_equal(o.text[FL_OPTION_stats], "/tmp/first");
+    assert_int_equal(fl_option_set_in(&o, FL_OPTION_limit, NULL), 0);
+    assert_int_equal(o.value[FL_OPTION_limit], 0);
+    assert_int_equal(o.origin[FL_OPTION_limit], FL_ORIGIN_DEFAULT);
+    for (int i = 0; i < 1000; i++) { /* texts that were there once take no more room */
+        assert_int_equal(fl_option_set_in(&o, FL_OPTION_stats, i % 2 == 0 ? "table" : "/a"), 0);
+    }
+    assert_string_equal(o.text[FL_OPTION_stats], "/a");
+    int rc = 0;
+    for (int i = 0; rc == 0; i++) { /* others do */
+        char name[64];
+        snprintf(name, sizeof name, "/tmp/%d", i);
+        rc = fl_option_set_in(&o, FL_OPTION_stats, name);
+        assert_in_range(i, 0, FL_OPTION_TEXTS);
+    }
+    assert_int_equal(rc, -EINVAL);
+    assert_string_not_equal(o.text[FL_OPTION_stats], "/a");
+    assert_int_equal(o.nbad, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,6 +454,8 @@ int main(void)
         cmocka_unit_test_setup(each_word_of_disable_has_its_bit, each),
         cmocka_unit_test_setup(words_combine, each),
         cmocka_unit_test_setup(one_in_so_many_may_be_a_word, each),
+        cmocka_unit_test_setup(names_are_found_however_they_are_written, each),
+        cmocka_unit_test_setup(one_is_set_as_the_environment_would, each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,6 +100,7 @@ static void confirm_names_value_and_origin_of_each(void **state)
         fake.said,
         "faultless: FAULTLESS_THRESHOLD=2M (environment)\n"
         "faultless: FAULTLESS_DECAY_MS=10000 (default)\n"
+        "faultless: FAULTLESS_TRIM=auto (default)\n"
         "faultless: FAULTLESS_EAGER_MAX=on touch (automatic)\n"
         "faultless: FAULTLESS_LIMIT=automatic (automatic)\n"
         "faultless: FAULTLESS_HOST_SHARE=16 (environment)\n"

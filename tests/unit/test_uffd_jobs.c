@@ -106,6 +106,28 @@ static void they_say_when_they_want_to_run_again(void **state)
     assert_runs(2, 2, 1);
 }
 
+static void a_delay_may_change_and_a_job_may_be_off(void **state)
+{
+    (void)state;
+    worker_start();
+    assert_runs(1, 0, 0);
+    fl_worker_set_delay(&worker, run_b, FL_JOB_IDLE); /* it is due */
+    fl_worker_set_delay(&worker, run_c, 200);
+    fl_worker_call(&worker, false);
+    assert_runs(2, 0, 0);
+    pass_ns(200);
+    assert_runs(2, 0, 1);
+    pass_ns(1000000);
+    assert_runs(2, 0, 1);
+    fl_worker_set_delay(&worker, run_b, 50);
+    fl_worker_call(&worker, false);
+    assert_runs(3, 0, 1);
+    pass_ns(50);
+    assert_runs(3, 1, 1);
+    pass_ns(150);
+    assert_runs(3, 1, 2);
+}
+
 static void what_is_far_off_does_not_wrap(void **state)
 {
     (void)state;
@@ -155,6 +177,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_runs_after_its_own_delay, begin, worker_end),
         cmocka_unit_test_setup_teardown(a_call_has_them_all_run, begin, worker_end),
         cmocka_unit_test_setup_teardown(they_say_when_they_want_to_run_again, begin, worker_end),
+        cmocka_unit_test_setup_teardown(a_delay_may_change_and_a_job_may_be_off, begin, worker_end),
         cmocka_unit_test_setup_teardown(what_is_far_off_does_not_wrap, begin, worker_end),
         cmocka_unit_test_setup_teardown(one_that_has_more_to_do_lets_others_run, begin, worker_end),
         cmocka_unit_test_setup_teardown(a_call_while_they_run_is_not_lost, begin, worker_end),

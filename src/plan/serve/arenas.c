@@ -72,7 +72,9 @@ uint64_t fl_plan_age(struct fl_region *r)
     uint64_t again = UINT64_MAX;
     struct fl_arena *next;
 
-    if (fl_region_kept(r) == SIZE_MAX) {
+    uint64_t tick_ns = atomic_load(&fl_plan.config.tick_ns);
+
+    if (fl_region_kept(r) == SIZE_MAX || tick_ns == 0) {
         return UINT64_MAX;
     }
     for (struct fl_arena *a = fl_plan.arenas; a != NULL; a = next) {
@@ -84,7 +86,7 @@ uint64_t fl_plan_age(struct fl_region *r)
         if (a->use.idle >= FL_DECAY_TICKS || !a->use.owned) {
             (void)fl_arena_give_up(a);
         }
-        again = atomic_load(&a->height) != 0 ? fl_plan.config.tick_ns : again;
+        again = atomic_load(&a->height) != 0 ? tick_ns : again;
     }
     return again;
 }

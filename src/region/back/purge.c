@@ -239,6 +239,7 @@ size_t fl_region_trim(struct fl_region *r, size_t pad)
         given = fl_refill_release(r, 0);
     }
     given += purge_extents(r, 0, fl_min(rest(want, given), whole_there(r)), 0, of_all);
+    given += fl_pieces_give_back(r, 0, rest(want, given), UINT_MAX);
     fl_region_unlock(r);
     return given;
 }

@@ -36,7 +36,7 @@ struct fl_region_config {
     /* What a request needs from the kernel comes when it is touched, but for what is known to be:
      * see left.c. False: before it is handed out. */
     bool wait_for_touch;
-    bool crowd_goes; /* what many threads freed goes back once it rests: see rest.c */
+    _Atomic bool crowd_goes; /* what many threads freed goes back once it rests: see rest.c */
 };
 
 /* Plugged in by runtime/; NULL: nothing to call. No lock held. */

@@ -1,6 +1,9 @@
 /* Huge pages where no page fault brings them, and settings that change beside the program. */
 #include "worker.h"
 
+#include <sys/mman.h>
+#include <sys/wait.h>
+
 static const size_t block = 64 * MIB;
 
 static size_t huge_kib(void)
@@ -108,5 +111,44 @@ static void settings_change(void)
     }
 }
 
+/* In huge pages: of a block of malloc's, and of memory that the program maps itself. */
+static void say_whose(const char *who)
+{
+    char *p = malloc(block);
+    CHECK(p != NULL);
+    memset(p, 1, block);
+    size_t of_malloc = huge_kib();
+    char *own = mmap(NULL, block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(own != MAP_FAILED);
+    memset(own, 1, block);
+    dprintf(1, "%s: malloc %zu own %zu\n", who, of_malloc, huge_kib() - of_malloc);
+    CHECK(munmap(own, block) == 0);
+    free(p);
+}
+
+/* And in a process that it starts, which has no library. */
+static void whose_pages_are_huge(void)
+{
+    char path[4096], mode[] = "child", *args[] = {path, mode, NULL};
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+
+    CHECK(n > 0);
+    path[n] = '\0';
+    say_whose("here");
+    pid_t child = fork();
+    if (child == 0) {
+        CHECK(unsetenv("LD_PRELOAD") == 0);
+        execv(path, args);
+        _exit(1);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void child(void)
+{
+    say_whose("child");
+}
+
 MAIN(MODE(full_becomes_huge), MODE(half_stays_as_it_is), MODE(nothing_becomes_huge),
-     MODE(settings_change))
+     MODE(settings_change), MODE(whose_pages_are_huge), MODE(child))
