@@ -284,8 +284,8 @@ static int set(struct fl_options *o, enum fl_option_id i, const char *value)
     int rc = parse_value(r, value, &v);
 
     if (rc == 0 && r->kind == FL_KIND_TEXT) {
-        bool forms = i == FL_OPTION_stats, words = forms || i == FL_OPTION_profile;
-        rc = words && is_stray_word(value, forms) ? -EINVAL : keep_text(o, value, &text);
+        bool forms = i == FL_OPTION_stats, strict = forms || i == FL_OPTION_profile;
+        rc = strict && is_stray_word(value, forms) ? -EINVAL : keep_text(o, value, &text);
     }
     if (rc == 0 && r->kind == FL_KIND_POLICY && strchr(value, ':') != NULL) {
         rc = keep_text(o, strchr(value, ':') + 1, &text);

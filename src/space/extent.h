@@ -152,8 +152,8 @@ static inline struct fl_range fl_extent_range(const struct fl_extent *e)
     return (struct fl_range){e->base, e->len};
 }
 
-/* Who holds another shard's lock may look, see region/serve/shard.h. Relaxed: what it could take for an
- * extent of its own zone was of no other since all locks were held. */
+/* Who holds another shard's lock may look, see region/serve/shard.h. Relaxed: what it could take
+ * for an extent of its own zone was of no other since all locks were held. */
 static inline unsigned fl_extent_zone(const struct fl_extent *e)
 {
     return __atomic_load_n(&e->zone, __ATOMIC_RELAXED);

@@ -280,8 +280,8 @@ bool fl_sys_is_confined(void);
 void fl_sys_confine(bool yes);
 
 /* Copies what of `len` bytes of the process's own at `from` can be read, up to the first page that
- * cannot: where there is none a touch would be a signal. The page of `from` is there. Returns how
- * many. process_vm_readv(2); refused, no more than that page.  Signals: safe. */
+ * cannot; the page of `from` is there. Returns how many. process_vm_readv(2); refused, no more than
+ * that page.  Signals: safe. */
 size_t fl_sys_peek(void *to, uintptr_t from, size_t len);
 
 /* Locks, by rank: acquire left to right only. Follows the layers, highest first
@@ -311,12 +311,11 @@ bool fl_lock_acquire_soon(struct fl_lock *l);
  * it waits for that other lock, or has lost it. */
 void fl_lock_acquire_behind(struct fl_lock *l);
 void fl_lock_release(struct fl_lock *l);
-/* Is it not free? As of a moment ago. */
+/* Is it not free? As of a moment ago. is_held: by the calling thread, one of those `n` ranks. */
 static inline bool fl_lock_is_busy(const struct fl_lock *l)
 {
     return atomic_load_explicit(&l->word, memory_order_relaxed) != 0;
 }
-/* Does the calling thread hold one of those `n` ranks? For assertions. */
 bool fl_lock_is_held(enum fl_rank first, unsigned n);
 /* Ends the process, at FL_CHECK_LEVEL 2 and above, where the calling thread holds a lock of that
  * rank or of one behind it: before what may take long. */

@@ -65,8 +65,8 @@ static void fixed_steps_are_served_where_they_were(void **state)
     assert_true(!may("plan") || strstr(r->out, "same 96 %") != NULL);
 }
 
-/* A plan whose pages other threads take, until they have theirs, rests for most of the run: how many
- * do is the scheduler's to say. One at least does not, the last that is made. */
+/* A plan whose pages other threads take, until they have theirs, rests for most of the run: how
+ * many do is the scheduler's to say. One at least does not, the last that is made. */
 static void threads_have_steps_of_their_own(void **state)
 {
     (void)state;

@@ -27,7 +27,8 @@ void region_begin(const struct fl_region_config *config)
 static struct fl_extent *watched(struct fl_extent *e)
 {
     if (e != NULL) {
-        e->life = e->watcher = 0xdeadbeef;
+        e->life = 0xdeadbeef;
+        e->watcher = 0xbeef;
     }
     return e;
 }

@@ -16,9 +16,9 @@ int fl_find_library(char path[PATH_MAX]);
  * none. */
 bool fl_find_or_say(const char *program, char path[PATH_MAX]);
 
-/* As fl_find_library, as LD_PRELOAD may name it. A path with a space, where LD_PRELOAD would be split,
- * becomes the file's name, and its folder the first of LD_LIBRARY_PATH, which is not split there.
- * -EILSEQ: that cannot be done for this path, which is in `path`.  Threads: one. */
+/* As fl_find_library, as LD_PRELOAD may name it. A path with a space, where LD_PRELOAD would be
+ * split, becomes the file's name, and its folder the first of LD_LIBRARY_PATH, which is not split
+ * there. -EILSEQ: that cannot be done for this path, which is in `path`.  Threads: one. */
 int fl_find_preloadable(char path[PATH_MAX]);
 
 /* Put that library at the head of LD_PRELOAD, for what is started next. False: one line on standard

@@ -22,8 +22,8 @@ struct fl_pressure {
  * 64 MiB a pipeline of NumPy's, whose arrays have 8 to 512, moved 130 MiB in each step and took 40
  * faults; with 16 none. A block so long is touched for a thousand times what its lock takes. */
 enum { FL_CACHED_MOST = 16 * FL_MIB };
-/* Bytes: that come back between two looks at the memory, where there is much; that are taken between
- * two calls for help, at most. */
+/* Bytes: that come back between two looks at the memory, where there is much; that are taken
+ * between two calls for help, at most. */
 #define FL_LOOK_LEAST ((size_t)16 << 20)
 #define FL_STARVE_MOST ((size_t)4 << 30)
 

@@ -3,8 +3,8 @@
  *
  * A shard is a zone and a lock. fl_region_lock takes the locks of all, in order, so what it guards
  * is guarded as with one. With one shard's lock alone a thread may take the front of free memory
- * from its zone, and free what lies there, no more: see serve/shard.c. What that changes of the region's
- * figures is the shard's until all locks are held: then it is added to them.
+ * from its zone, and free what lies there, no more: see serve/shard.c. What that changes of the
+ * region's figures is the shard's until all locks are held: then it is added to them.
  *
  * A program begins with one. Another one is opened where requests of more CPUs than there are
  * shards find the lock busy, for each 16 MiB and 64 blocks in use; none is closed. On several nodes

@@ -1,5 +1,5 @@
-/* What a look at the memory says: how much free memory may be held. What programs need that allocate
- * otherwise than through us must not be missing.
+/* What a look at the memory says: how much free memory may be held. What programs need that
+ * allocate otherwise than through us must not be missing.
  *
  * tight    less is left than twice what we hold free. What was free is purged, and what is freed
  *          from then on is left to the kernel (MADV_FREE): it stays populated until it is needed,
