@@ -1,11 +1,12 @@
 /* libc's functions that change how memory is mapped: each one comparison and one call. What they do
- * to the program's blocks is noted before it is done (region/special/user_remapped.c), so that free(3)
- * leaves none of it behind.
+ * to the program's blocks is noted before it is done (region/special/user_remapped.c), so that
+ * free(3) leaves none of it behind.
  *
  * Where pages are given back, huge pages at both ends are split first, so that the kernel has them
  * at once. Advice that leaves nothing is not noted, so madvise(MADV_HUGEPAGE) of each array, as
- * NumPy does, costs a few instructions. What a device has by its physical addresses (region/special/pin.h)
- * the kernel would part from it without a word: such calls are refused, EBUSY.
+ * NumPy does, costs a few instructions. What a device has by its physical addresses
+ * (region/special/pin.h) the kernel would part from it without a word: such calls are refused,
+ * EBUSY.
  *
  * No lock, no allocation, errno untouched else: these are called by handlers, before boot, and
  * after vfork(2). */

@@ -320,7 +320,6 @@ bool fl_lock_is_held(enum fl_rank first, unsigned n);
 /* Ends the process, at FL_CHECK_LEVEL 2 and above, where the calling thread holds a lock of that
  * rank or of one behind it: before what may take long. */
 void fl_lock_must_be_free(enum fl_rank rank);
-
 /* At the same levels, of a call that works on memory or reads a file: ends the process where the
  * calling thread holds a lock of the region's, and has not permitted such calls (they nest). */
 void fl_lock_check_call(const char *slot);

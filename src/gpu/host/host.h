@@ -1,11 +1,10 @@
 /* Pinned host memory: huge pages that are populated first and registered with the driver then. The
  * room's header.
  *
- * From the region as PINNED extents (region/special/pin.h), or, when the process is not served, a map of
- * its own. Never malloc's: a program frees such a block when its copy call has returned,
- * which is too soon once the block is registered.
- * State: none of its own but what the caller holds in struct fl_pinned; and how many forks this
- * process is away from its first. */
+ * From the region as PINNED extents (region/special/pin.h), or, when the process is not served, a
+ * map of its own. Never malloc's: a program frees such a block when its copy call has returned,
+ * which is too soon once the block is registered. State: none of its own but what the caller holds
+ * in struct fl_pinned; and how many forks this process is away from its first. */
 #ifndef FL_GPU_HOST_HOST_H
 #define FL_GPU_HOST_HOST_H
 

@@ -1,5 +1,5 @@
-/* The clock by which free memory ages: the worker's, and the one of requests and frees where there is
- * none. */
+/* The clock by which free memory ages: the worker's, and the one of requests and frees where there
+ * is none. */
 #include "region/back/purge.h"
 #include "region/state/counts.h"
 #include "region/state/lock.h"

@@ -1,4 +1,5 @@
-/* Fringes: what is free before and behind the whole huge pages of free extents, whatever its age. */
+/* Fringes: what is free before and behind the whole huge pages of free extents, whatever its
+ * age. */
 #include "region/back/piece.h"
 #include "region/free/fit.h"
 #include "region/free/isolated.h"

@@ -1,4 +1,5 @@
-/* Blocks that are handed out with nothing behind them: the kernel fills them as they are touched. */
+/* Blocks that are handed out with nothing behind them: the kernel fills them as they are
+ * touched. */
 #include "region/free/fit.h"
 #include "region/serve/take.h"
 #include "region/state/counts.h"
