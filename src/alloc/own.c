@@ -42,7 +42,7 @@ struct fl_cache *fl_thread_cache(void)
 void fl_thread_unsettle(void)
 {
     if (my_node_cache != NULL) {
-        atomic_store_explicit(&my_node_cache->station, fl_station_void, memory_order_relaxed);
+        atomic_store_explicit(&my_node_cache->site, fl_site_void, memory_order_relaxed);
     }
 }
 

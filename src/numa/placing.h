@@ -25,7 +25,7 @@ struct fl_wish {
 /* Plugged in by runtime/ where there are several nodes, before the first request. */
 struct fl_placing {
     unsigned nodes;     /* at most FL_ZONE_NODES; 0: one node, and none of these is called */
-    size_t alike_below; /* bytes: shorter requests of a thread at one station have one zone */
+    size_t alike_below; /* bytes: shorter requests of a thread at one site have one zone */
     /* For the calling thread. No lock held; signal-safe. */
     void (*wish)(size_t len, struct fl_wish *out);
     /* The zone of the kernel's node of that number; `nodes` or more: it is none that is known. */

@@ -47,7 +47,7 @@ static void keep_from_child(struct fl_region *r)
 
     fl_assert(fl_region_is_locked(r));
     (void)fl_cache_drain_all(r, 0);
-    (void)fl_pieces_smooth(r, FL_SMOOTHED_MOST);
+    (void)fl_pieces_smooth_unlocking(r, FL_SMOOTHED_MOST);
     FL_EACH_ZONE(r, z)
     {
         TAILQ_FOREACH(e, &z->by_age, by_age)
@@ -130,7 +130,7 @@ static void give_up_apart(struct fl_region *r)
             r->held.populated -= had - fl_extent_populated(e);
         }
     }
-    r->held.leaving = r->held.filling = r->held.exempt = 0;
+    r->held.moving = r->held.filling = r->held.exempt = 0;
 }
 
 /* What was kept from the child: addresses with nothing behind them. */

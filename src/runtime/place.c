@@ -286,15 +286,15 @@ static void fill_end(void)
 
 void fl_place_stations(void)
 {
-    static _Atomic uint32_t changes;                                         /* since boot */
-    uint32_t from = FL_STATION_FIRST + (atomic_fetch_add(&changes, 1) << 8); /* more than nodes */
+    static _Atomic uint32_t changes;                                      /* since boot */
+    uint32_t from = FL_SITE_FIRST + (atomic_fetch_add(&changes, 1) << 8); /* more than nodes */
 
     for (unsigned i = 0; i < nodes() * (FL_CPU_IDS / 64); i++) {
         unsigned node = i % nodes(), word = i / nodes();
         for (uint64_t cpus = place.cpus[node].word[word]; cpus != 0; cpus &= cpus - 1) {
             unsigned cpu = word * 64 + (unsigned)__builtin_ctzll(cpus);
             /* release: who sees it sees what has changed */
-            atomic_store_explicit(&fl_station[cpu], from + node, memory_order_release);
+            atomic_store_explicit(&fl_site[cpu], from + node, memory_order_release);
         }
     }
 }

@@ -8,7 +8,7 @@ void advised_hide(struct fl_region *r, const struct op *op)
 {
     if (op->a % 4 == 0) {
         fl_region_lock(r);
-        fl_advice_hide(r, op->b % 3, op->b % 5);
+        fl_advice_hide_unlocking(r, op->b % 3, op->b % 5);
         fl_region_unlock(r);
         return;
     }

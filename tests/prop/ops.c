@@ -448,7 +448,7 @@ static const char *check_figures(void)
                       region.pages.reserve.held + lazy) {
         return "what is mapped is not what is held";
     }
-    if (region.held.leaving != 0 || !TAILQ_EMPTY(&region.isolated) || fake.moves_open != 0 ||
+    if (region.held.moving != 0 || !TAILQ_EMPTY(&region.isolated) || fake.moves_open != 0 ||
         fl_region_busy()) {
         return "something is under way still";
     }

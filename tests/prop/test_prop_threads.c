@@ -106,7 +106,7 @@ static void do_a_job(uint64_t r)
         break;
     case 2:
         fl_region_lock(&region);
-        fl_advice_hide(&region, (uint32_t)(r >> 46) & 1, 4);
+        fl_advice_hide_unlocking(&region, (uint32_t)(r >> 46) & 1, 4);
         fl_region_unlock(&region);
         break;
     default:
@@ -282,7 +282,7 @@ static void share_a_region(bool with_shards)
     assert_int_equal(v.live_extents, 0);
     assert_int_equal(v.in_use_bytes, 0);
     assert_int_equal(v.populated_bytes, 0);
-    assert_int_equal(region.held.leaving, 0);
+    assert_int_equal(region.held.moving, 0);
     assert_true(region.depots.used != 0);
     print_message("  %" PRIu64 " MiB moved, rung %" PRIu64 "\n", v.move_bytes >> 20, v.rung);
 }

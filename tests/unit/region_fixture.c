@@ -85,10 +85,10 @@ void assert_sound_at(const char *file, int line)
 void assert_settled_at(const char *file, int line)
 {
     assert_sound_at(file, line);
-    if (region.held.leaving != 0 || region.held.exempt != 0 || region.held.filling != 0 ||
+    if (region.held.moving != 0 || region.held.exempt != 0 || region.held.filling != 0 ||
         !TAILQ_EMPTY(&region.isolated) || fake.moves_open != 0 || fl_region_busy()) {
         print_error("leaving %zu, exempt %zu, filling %zu, apart %d, open %u, busy %d\n",
-                    region.held.leaving, region.held.exempt, region.held.filling,
+                    region.held.moving, region.held.exempt, region.held.filling,
                     !TAILQ_EMPTY(&region.isolated), fake.moves_open, fl_region_busy());
         _fail(file, line);
     }

@@ -402,7 +402,7 @@ static void *run(void *test)
 static void move_to(unsigned node)
 {
     for (unsigned cpu = 0; cpu < FL_CPU_IDS; cpu++) {
-        atomic_store(&fl_station[cpu], FL_STATION_FIRST + node);
+        atomic_store(&fl_site[cpu], FL_SITE_FIRST + node);
     }
     ask_on(node);
 }

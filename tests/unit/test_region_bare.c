@@ -247,7 +247,7 @@ static void short_holes_stay_where_there_are_many(void **state)
     fl_region_lock(&region);
     assert_true(fl_holes_is_too_short(&region.pages.holes, KIB(512)));
     assert_false(fl_holes_is_too_short(&region.pages.holes, MIB(1)));
-    assert_int_equal(fl_pieces_give_fringes(&region, true), 0);
+    assert_int_equal(fl_pieces_give_fringes_unlocking(&region, true), 0);
     fl_region_unlock(&region);
     region.pages.holes.bare = 0;
     assert_int_equal(usable_of_blocks(), MIB(8));

@@ -322,7 +322,7 @@ static int child_status;
 static int child_amid_a_move(void)
 {
     fl_region_fork_child(&region, NULL);
-    if (fl_region_check(&region) != NULL || region.held.leaving != 0 ||
+    if (fl_region_check(&region) != NULL || region.held.moving != 0 ||
         !TAILQ_EMPTY(&region.isolated) || !live_is_as_it_was()) {
         return 1;
     }

@@ -12,7 +12,7 @@ static struct fl_cache *own;
 static void move_to(unsigned node)
 {
     for (unsigned cpu = 0; cpu < FL_CPU_IDS; cpu++) {
-        atomic_store(&fl_station[cpu], FL_STATION_FIRST + node);
+        atomic_store(&fl_site[cpu], FL_SITE_FIRST + node);
     }
     ask_on(node);
 }
@@ -125,7 +125,7 @@ static void on_a_cpu_of_no_known_node_nothing_is_kept(void **state)
 {
     (void)state;
     for (unsigned cpu = 0; cpu < FL_CPU_IDS; cpu++) {
-        atomic_store(&fl_station[cpu], 0);
+        atomic_store(&fl_site[cpu], 0);
     }
     struct fl_extent *e = take_by(MIB(1));
     assert_lies(e, 0);
@@ -137,10 +137,10 @@ static void a_policy_that_changes_amid_a_request_is_asked_for_anew(void **state)
 {
     struct fl_wish wish;
     (void)state;
-    uint32_t station = fl_cache_wish(&region, own, MIB(1), &wish);
-    assert_int_equal(station, FL_STATION_FIRST);
-    atomic_store(&own->station, fl_station_void); /* a handler called set_mempolicy(2) */
-    fl_cache_settle(own, station, 0);
+    uint32_t site = fl_cache_wish(&region, own, MIB(1), &wish);
+    assert_int_equal(site, FL_SITE_FIRST);
+    atomic_store(&own->site, fl_site_void); /* a handler called set_mempolicy(2) */
+    fl_cache_settle(own, site, 0);
     assert_false(fl_cache_is_home(own));
     assert_lies(take_by(MIB(1)), 0);
     assert_true(fl_cache_is_home(own));

@@ -102,13 +102,13 @@ static void what_others_were_granted_meanwhile_is_taken_off(void **state)
     fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 2097152 kB\n");
     others_take = MIB(512);
     fl_region_lock(&region);
-    assert_true(fl_look_leaving_lock(&region));
+    assert_true(fl_look_unlocking(&region));
     fl_region_unlock(&region);
     assert_int_equal(region.look.noted.headroom, MIB(1536));
     assert_int_equal(region.look.noted.eager, MIB(512));
     others_take = (size_t)-MIB(512); /* given up again: nothing more is there for that */
     fl_region_lock(&region);
-    assert_true(fl_look_leaving_lock(&region));
+    assert_true(fl_look_unlocking(&region));
     fl_region_unlock(&region);
     assert_int_equal(region.look.noted.headroom, MIB(2048));
     assert_settled();
@@ -167,7 +167,7 @@ static int child_looks(void)
         return 1;
     }
     fl_region_lock(&region);
-    bool looked = fl_look_leaving_lock(&region);
+    bool looked = fl_look_unlocking(&region);
     fl_region_unlock(&region);
     return looked ? 0 : 2;
 }

@@ -128,10 +128,10 @@ static void pieces_wait_while_pages_move(void **state)
 {
     (void)state;
     give_but(2);
-    region.held.leaving = MIB(2);
+    region.held.moving = MIB(2);
     assert_int_equal(fl_region_purge(&region, 0), 0);
     assert_true(fl_region_tick(&region, 0)); /* and are not forgotten */
-    region.held.leaving = 0;
+    region.held.moving = 0;
     (void)fl_region_tick(&region, 0);
     assert_int_equal(region.held.populated, MIB(4));
     assert_live_is_as_it_was();

@@ -184,7 +184,7 @@ struct image {
 
 static struct image now(void)
 {
-    return (struct image){region.held.populated, fl_region_free(&region).bytes, region.held.leaving,
+    return (struct image){region.held.populated, fl_region_free(&region).bytes, region.held.moving,
                           region.budget.left,    region.stats.in_use,           region.stats.takes,
                           region.stats.gives};
 }

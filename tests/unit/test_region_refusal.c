@@ -41,7 +41,7 @@ static void may_populate_says_why_not(void **state)
         fl_region_lock(&region);
         enum fl_refusal why = fl_region_may_populate(&region, table[i].len, table[i].fresh, NULL);
         if (why == FL_REFUSED_LOOK) {
-            assert_true(fl_look_leaving_lock(&region));
+            assert_true(fl_look_unlocking(&region));
             why = fl_region_may_populate(&region, table[i].len, table[i].fresh, &region.look.noted);
         }
         fl_region_unlock(&region);

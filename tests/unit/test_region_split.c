@@ -46,7 +46,7 @@ static void filling_holes_brings_nothing_else_in(void **state)
     memset(bytes(e) + KIB(7680), 3, KIB(512));
     give(e);
     fl_region_lock(&region);
-    assert_int_equal(fl_pieces_give_fringes(&region, false), MIB(2));
+    assert_int_equal(fl_pieces_give_fringes_unlocking(&region, false), MIB(2));
     fl_region_unlock(&region);
     atomic_store(&region.history.touched[23], 101); /* such blocks are touched */
     fake_forget();
@@ -108,9 +108,9 @@ static void fringes_are_looked_at_once_each(void **state)
     give(b);
     fake_forget();
     fl_region_lock(&region);
-    assert_int_equal(fl_pieces_give_fringes(&region, false), KIB(2560));
+    assert_int_equal(fl_pieces_give_fringes_unlocking(&region, false), KIB(2560));
     assert_int_equal(fake.count[FAKE_RESIDENT], 3);
-    assert_int_equal(fl_pieces_give_fringes(&region, false), 0);
+    assert_int_equal(fl_pieces_give_fringes_unlocking(&region, false), 0);
     assert_int_equal(fake.count[FAKE_RESIDENT], 4);
     fl_region_unlock(&region);
     assert_int_equal(region.pages.holes.split, 2);
@@ -294,9 +294,9 @@ static void it_goes_in_part(void **state)
         give_block(i);
     }
     fl_region_lock(&region);
-    assert_int_equal(fl_pieces_smooth(&region, MIB(4)), MIB(1));
+    assert_int_equal(fl_pieces_smooth_unlocking(&region, MIB(4)), MIB(1));
     assert_int_equal(region.pages.holes.split, 2);
-    assert_int_equal(fl_pieces_smooth(&region, SIZE_MAX), MIB(1));
+    assert_int_equal(fl_pieces_smooth_unlocking(&region, SIZE_MAX), MIB(1));
     fl_region_unlock(&region);
     assert_int_equal(region.held.populated, 0);
     assert_settled();

@@ -102,7 +102,7 @@ static void *look(void *kind)
 {
     fl_thread = *(enum fl_thread *)kind;
     fl_region_lock(&region);
-    rc = fl_look_leaving_lock(&region) ? 0 : -EBUSY;
+    rc = fl_look_unlocking(&region) ? 0 : -EBUSY;
     fl_region_unlock(&region);
     return NULL;
 }

@@ -72,7 +72,7 @@ static void reach_all(struct fl_region *r)
     fl_region_lock(r);
 }
 
-size_t fl_pieces_give_fringes(struct fl_region *r, bool bare)
+size_t fl_pieces_give_fringes_unlocking(struct fl_region *r, bool bare)
 {
     size_t given = 0;
     enum fl_piece_outcome o = FL_PIECE_GONE;
@@ -92,8 +92,8 @@ size_t fl_pieces_give_fringes(struct fl_region *r, bool bare)
             (v == FL_PIECE_TAKE_AND_SPLIT && !fl_holes_split(&r->pages.holes, huge))) {
             continue;
         }
-        o = fl_piece_give(r, fl_isolated_claim_part(r, e, part), v,
-                          (struct fl_piece_terms){0, bare}, &given);
+        o = fl_piece_give_unlocking(r, fl_isolated_claim_part(r, e, part), v,
+                                    (struct fl_piece_terms){0, bare}, &given);
     }
     return given;
 }

@@ -181,9 +181,9 @@ void fl_piece_note_refusal(struct fl_region *r)
 }
 
 /* `e` is claimed, and FREE again afterwards. */
-enum fl_piece_outcome fl_piece_give(struct fl_region *r, struct fl_extent *e,
-                                    enum fl_piece_verdict v, struct fl_piece_terms terms,
-                                    size_t *given)
+enum fl_piece_outcome fl_piece_give_unlocking(struct fl_region *r, struct fl_extent *e,
+                                              enum fl_piece_verdict v, struct fl_piece_terms terms,
+                                              size_t *given)
 {
     struct fl_range huge = fl_huge_of(e->base);
     uint64_t tries = ++r->pieces.tries;

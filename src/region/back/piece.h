@@ -26,9 +26,9 @@ enum fl_piece_verdict fl_piece_judge(struct fl_region *r, struct fl_extent *e, s
 struct fl_range fl_piece_worthy(struct fl_region *r, const struct fl_extent *e,
                                 struct fl_range part, bool bare);
 /* `e` is claimed, and FREE again afterwards. The lock is released meanwhile. */
-enum fl_piece_outcome fl_piece_give(struct fl_region *r, struct fl_extent *e,
-                                    enum fl_piece_verdict v, struct fl_piece_terms terms,
-                                    size_t *given);
+enum fl_piece_outcome fl_piece_give_unlocking(struct fl_region *r, struct fl_extent *e,
+                                              enum fl_piece_verdict v, struct fl_piece_terms terms,
+                                              size_t *given);
 /* The kernel refused: no second try soon. */
 void fl_piece_note_refusal(struct fl_region *r);
 

@@ -103,7 +103,7 @@ static bool look_at(struct fl_region *r, struct fl_extent *e, uint32_t age, size
                                    fl_holes_split(&r->pages.holes, fl_huge_of(part.base).base))) {
             struct fl_extent *claimed =
                 fl_isolated_claim_part(r, e, fl_piece_worthy(r, e, part, false));
-            enum fl_piece_outcome o = fl_piece_give(r, claimed, v, terms, given);
+            enum fl_piece_outcome o = fl_piece_give_unlocking(r, claimed, v, terms, given);
             if (o != FL_PIECE_NOT_THERE || e->base != all.base || e->len != all.len) {
                 return o != FL_PIECE_REFUSED;
             }
@@ -127,7 +127,7 @@ bool fl_pieces_may_go_one_day(const struct fl_region *r)
 }
 
 /* Of what is free now, not of what others free meanwhile: that might never end. */
-size_t fl_pieces_give_back(struct fl_region *r, uint32_t age, size_t want, unsigned most)
+size_t fl_pieces_give_back_unlocking(struct fl_region *r, uint32_t age, size_t want, unsigned most)
 {
     struct fl_free free = fl_region_free(r);
     size_t given = 0, there = free.bytes - free.huge + fl_isolated_bytes(r);

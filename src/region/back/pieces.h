@@ -33,9 +33,9 @@ struct fl_pieces {
  * smooth: whole huge pages that are free and split go, so that what they lie in is as any other
  * free memory; it ends after `most` bytes of addresses. All return bytes, and release the lock in
  * between. are_due: would a look find anything? */
-size_t fl_pieces_give_back(struct fl_region *r, uint32_t age, size_t want, unsigned most);
-size_t fl_pieces_give_fringes(struct fl_region *r, bool bare);
-size_t fl_pieces_smooth(struct fl_region *r, size_t most);
+size_t fl_pieces_give_back_unlocking(struct fl_region *r, uint32_t age, size_t want, unsigned most);
+size_t fl_pieces_give_fringes_unlocking(struct fl_region *r, bool bare);
+size_t fl_pieces_smooth_unlocking(struct fl_region *r, size_t most);
 bool fl_pieces_are_due(struct fl_region *r, uint32_t age);
 /* Has the kernel refused nothing of late? */
 bool fl_pieces_may_go(const struct fl_region *r);

@@ -46,7 +46,7 @@ bool fl_region_note_reuse(struct fl_region *r, size_t len)
 static void bound_free(struct fl_region *r)
 {
     fl_region_lock(r);
-    (void)fl_pieces_smooth(r, FL_SMOOTHED_MOST);
+    (void)fl_pieces_smooth_unlocking(r, FL_SMOOTHED_MOST);
     size_t may = fl_max(r->stats.in_use / CONFINED_SHARE, FL_LOOK_LEAST),
            has = fl_region_free(r).huge;
     fl_region_unlock(r);
@@ -89,9 +89,9 @@ static bool are_pieces_due(struct fl_region *r, size_t len)
 static void give_pieces(struct fl_region *r)
 {
     fl_region_lock(r);
-    size_t given = fl_pieces_smooth(r, SIZE_MAX);
-    given += fl_pieces_give_back(r, 0, SIZE_MAX, UINT_MAX);
-    given += fl_pieces_give_fringes(r, false);
+    size_t given = fl_pieces_smooth_unlocking(r, SIZE_MAX);
+    given += fl_pieces_give_back_unlocking(r, 0, SIZE_MAX, UINT_MAX);
+    given += fl_pieces_give_fringes_unlocking(r, false);
     /* What is free and not there stays so: less and less often. */
     if (given != 0) {
         r->pieces.step = 0;
@@ -111,7 +111,7 @@ void fl_region_unlock_and_look(struct fl_region *r, size_t len)
         return;
     }
     size_t surplus = take_surplus(r);
-    bool due = is_due(r, len, surplus != 0 ? 0 : r->pressure.look_after) && fl_look_leaving_lock(r);
+    bool due = is_due(r, len, surplus != 0 ? 0 : r->pressure.look_after) && fl_look_unlocking(r);
     surplus = fl_max(surplus, take_surplus(r));
     bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
     bool tick = fl_tick_is_due(r), pieces = are_pieces_due(r, len);

@@ -129,15 +129,15 @@ size_t fl_region_purge_some(struct fl_region *r, uint32_t age, size_t want)
         return 0;
     }
     (void)fl_cache_drain_all(r, age);
-    size_t given = fl_refill_release(r, age) + fl_pieces_smooth(r, SIZE_MAX);
+    size_t given = fl_refill_release_unlocking(r, age) + fl_pieces_smooth_unlocking(r, SIZE_MAX);
     size_t most = fl_min(rest(want, given), whole_there(r));
     given += purge_extents(r, age, most, purge_chunk, of_all);
-    given += fl_pieces_give_back(r, age, rest(want, given), UINT_MAX);
+    given += fl_pieces_give_back_unlocking(r, age, rest(want, given), UINT_MAX);
     fl_region_unlock(r);
     return given;
 }
 
-void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone)
+void fl_region_make_way_unlocking(struct fl_region *r, size_t len, unsigned zone)
 {
     const struct fl_zone *z = &r->zones.of[zone];
     size_t own = fl_placing_moves(&r->zones.placing, zone)
@@ -147,13 +147,13 @@ void fl_region_make_way(struct fl_region *r, size_t len, unsigned zone)
 
     fl_assert(fl_region_is_locked(r));
     if (r->zones.placing.nodes != 0 && held > may && len > own) {
-        (void)fl_pieces_smooth(r, FL_SMOOTHED_MOST);
+        (void)fl_pieces_smooth_unlocking(r, FL_SMOOTHED_MOST);
         (void)purge_extents(r, IDLE_TICKS, fl_min(held - may, len - own), purge_chunk,
                             (struct whose){.but = z});
     }
 }
 
-bool fl_region_clear_node(struct fl_region *r, size_t len, unsigned zone)
+bool fl_region_clear_node_unlocking(struct fl_region *r, size_t len, unsigned zone)
 {
     struct whose beside = {&r->zones.of[zone], true};
 
@@ -161,7 +161,7 @@ bool fl_region_clear_node(struct fl_region *r, size_t len, unsigned zone)
     if (zone >= r->zones.placing.nodes) {
         return false;
     }
-    bool smoothed = fl_pieces_smooth(r, FL_SMOOTHED_MOST) != 0;
+    bool smoothed = fl_pieces_smooth_unlocking(r, FL_SMOOTHED_MOST) != 0;
     len = fl_align_up(len, fl_page.huge) *
           r->zones.placing.nodes; /* of pages in turns one node has a part */
     return purge_extents(r, 0, len, purge_chunk, beside) != 0 || smoothed;
@@ -210,7 +210,7 @@ void fl_region_soften(struct fl_region *r)
     struct fl_walk w = {0};
 
     fl_region_lock(r);
-    (void)fl_pieces_smooth(r, SIZE_MAX);
+    (void)fl_pieces_smooth_unlocking(r, SIZE_MAX);
     for (struct fl_extent *e; taken && (e = claim_hard(r, &w, page)) != NULL;) {
         fl_region_unlock(r);
         taken = fl_region_soften_part(r, fl_extent_range(e));
@@ -236,15 +236,15 @@ size_t fl_region_trim(struct fl_region *r, size_t pad)
     size_t free = fl_region_free(r).bytes, held = r->pages.reserve.held;
     size_t want = rest(free + held, pad), given = 0;
     if (held <= want) { /* else it is a part of what stays */
-        given = fl_refill_release(r, 0);
+        given = fl_refill_release_unlocking(r, 0);
     }
     given += purge_extents(r, 0, fl_min(rest(want, given), whole_there(r)), 0, of_all);
-    given += fl_pieces_give_back(r, 0, rest(want, given), UINT_MAX);
+    given += fl_pieces_give_back_unlocking(r, 0, rest(want, given), UINT_MAX);
     fl_region_unlock(r);
     return given;
 }
 
-void fl_region_take_loan(struct fl_region *r, struct fl_fill_plan *g)
+void fl_region_take_loan_unlocking(struct fl_region *r, struct fl_fill_plan *g)
 {
     fl_assert(fl_region_is_locked(r));
     fl_assert(g->loans != 0 && g->wanted != 0);
@@ -284,7 +284,7 @@ size_t fl_region_clear_out(struct fl_region *r)
     size_t given = fl_region_release_more(r) + fl_region_purge_some(r, 0, SIZE_MAX);
 
     fl_region_lock(r);
-    given += fl_pieces_give_fringes(r, true);
+    given += fl_pieces_give_fringes_unlocking(r, true);
     fl_region_unlock(r);
     return given;
 }
@@ -303,10 +303,10 @@ void fl_region_tick_alone(struct fl_region *r)
         return;
     }
     (void)fl_cache_drain_all(r, age);
-    size_t given = fl_refill_release(r, age) + fl_pieces_smooth(r, most);
+    size_t given = fl_refill_release_unlocking(r, age) + fl_pieces_smooth_unlocking(r, most);
     given += purge_extents(r, age, rest(most, given), most, of_all);
-    size_t pieces = fl_pieces_give_back(r, age, rest(most, given), PIECES_ALONE);
+    size_t pieces = fl_pieces_give_back_unlocking(r, age, rest(most, given), PIECES_ALONE);
     r->clock.is_behind = given + pieces >= most || (pieces != 0 && fl_pieces_are_due(r, age));
-    fl_advice_hide(r, 1, HIDDEN_ALONE);
+    fl_advice_hide_unlocking(r, 1, HIDDEN_ALONE);
     fl_region_unlock(r);
 }

@@ -50,7 +50,7 @@ static size_t note_part(struct fl_region *r, struct fl_extent *e, uintptr_t upto
     return n;
 }
 
-size_t fl_pieces_smooth(struct fl_region *r, size_t most)
+size_t fl_pieces_smooth_unlocking(struct fl_region *r, size_t most)
 {
     size_t given = 0, done = 0;
     bool gone = true;

@@ -117,7 +117,7 @@ uint64_t fl_region_rest(struct fl_region *r)
         fl_region_lock(r);
         s->gave |= given > r->stats.in_use;
     }
-    fl_advice_hide(r, rest == 0 ? 0 : REST_TICKS, FL_HIDDEN_MOST);
+    fl_advice_hide_unlocking(r, rest == 0 ? 0 : REST_TICKS, FL_HIDDEN_MOST);
     if (rest == 0) { /* the next free calls */
         atomic_store(&r->wants_worker, true);
     }

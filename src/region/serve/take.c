@@ -39,11 +39,11 @@ static struct fl_extent *grow(struct fl_region *r, struct fl_fill_plan *g)
 
     fl_assert(fl_region_is_locked(r));
     if (FL_UNLIKELY(r->zones.placing.nodes != 0) && !on_touch) {
-        fl_region_make_way(r, len, g->zone);
+        fl_region_make_way_unlocking(r, len, g->zone);
     }
     if (FL_UNLIKELY(r->pages.holes.split != 0) && !on_touch && fl_supply_is_full(r, len, len)) {
-        (void)fl_pieces_smooth(r,
-                               FL_SMOOTHED_MOST); /* so that what lies around can give its pages */
+        (void)fl_pieces_smooth_unlocking(
+            r, FL_SMOOTHED_MOST); /* so that what lies around can give its pages */
     }
     for (int i = 0; i < FL_FOREIGN_TRIES && live == NULL; i++) {
         fl_run_find(r, len, g->asked.align, g->zone, &g->run);
@@ -199,7 +199,7 @@ static struct fl_extent *take_wished(struct fl_region *r, struct fl_fill_plan *g
     do {
         e = take_in(r, g, wish->zone[i], false);
         if (e == NULL && g->refusal == FL_REFUSED_NODE &&
-            fl_region_clear_node(r, g->asked.len, wish->zone[i])) {
+            fl_region_clear_node_unlocking(r, g->asked.len, wish->zone[i])) {
             e = take_in(r, g, wish->zone[i], false);
         }
     } while (e == NULL && g->refusal == FL_REFUSED_NODE && ++i < wish->n);
@@ -218,7 +218,7 @@ static struct fl_extent *take_looking(struct fl_region *r, struct fl_fill_plan *
     for (;;) {
         struct fl_extent *e = take_wished(r, g);
         bool looks = e == NULL && g->refusal == FL_REFUSED_LOOK && g->seen == NULL;
-        if (!looks || !fl_look_leaving_lock(r)) {
+        if (!looks || !fl_look_unlocking(r)) {
             g->seen = g->wanted != 0 ? g->seen : NULL;
             return e;
         }
@@ -234,7 +234,7 @@ static unsigned zone_with_room(struct fl_region *r, size_t len, const struct fl_
     for (unsigned i = 0; i < wish->n; i++) {
         unsigned zone = wish->zone[i];
         if (has_room_for(r, zone, len) ||
-            (fl_region_clear_node(r, fl_min(len, LAZY_FROM_HUGE * fl_page.huge), zone) &&
+            (fl_region_clear_node_unlocking(r, fl_min(len, LAZY_FROM_HUGE * fl_page.huge), zone) &&
              has_room_for(r, zone, len))) {
             return zone;
         }
@@ -324,9 +324,9 @@ static FL_APART void begin_request(struct fl_region *r, struct fl_fill_plan *g,
     static const struct fl_wish anywhere = {.n = 1};
 
     g->asked = (struct fl_region_request){
-        .own = own, .len = len, .align = align, .wish = &anywhere, .station = FL_STATION_NONE};
+        .own = own, .len = len, .align = align, .wish = &anywhere, .site = FL_SITE_NONE};
     if (FL_UNLIKELY(r->zones.placing.nodes != 0)) {
-        g->asked.station = fl_cache_wish(r, own, len, &g->wish);
+        g->asked.site = fl_cache_wish(r, own, len, &g->wish);
         g->asked.wish = &g->wish;
     } else if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1) && len < FL_SHARDED_BELOW) {
         g->wish = (struct fl_wish){.n = 1, .zone = {(uint8_t)fl_shard_here(r, own)}};
@@ -380,12 +380,12 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
     g->loans = FL_LOANS;
     struct fl_extent *e;
     while ((e = take_any(r, g)) == NULL && g->wanted != 0) {
-        fl_region_take_loan(r, g); /* from here: it takes much of a small stack */
+        fl_region_take_loan_unlocking(r, g); /* from here: it takes much of a small stack */
     }
     if (e != NULL) {
         note_taken(r, e, g->zero);
         if (g->asked.own != NULL && FL_UNLIKELY(r->zones.placing.nodes != 0)) {
-            fl_cache_settle(g->asked.own, g->asked.station, g->asked.wish->zone[0]);
+            fl_cache_settle(g->asked.own, g->asked.site, g->asked.wish->zone[0]);
         }
     } else {
         r->stats.refused++;

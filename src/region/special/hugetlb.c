@@ -179,7 +179,7 @@ static size_t begin_copies(struct fl_region *r)
     fl_region_lock(r);
     r->hugetlb.copied = TAILQ_FIRST(&r->hugetlb.live);
     bool copies = r->config.hugetlb_fork == FL_PIN_COPIED && !fl_sys_is_confined();
-    if (r->hugetlb.copied != NULL && copies && fl_look_leaving_lock(r)) {
+    if (r->hugetlb.copied != NULL && copies && fl_look_unlocking(r)) {
         room = r->look.noted.headroom - r->look.noted.headroom / ROOM_SHARE;
     }
     fl_region_unlock(r);

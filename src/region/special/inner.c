@@ -135,7 +135,7 @@ static void make_way(struct fl_region *r, size_t len, unsigned zone)
         (void)fl_region_purge_some(r, 0, len);
         fl_region_lock(r);
     }
-    fl_region_make_way(r, len, zone);
+    fl_region_make_way_unlocking(r, len, zone);
 }
 
 /* What may be had unasked is no matter of what was asked for; nor is it that another thread forks,
@@ -164,8 +164,8 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
     for (;;) {
         why = fl_supply_plan(r, g, part.len, part.len, 0);
         if (g->wanted != 0) {
-            fl_region_take_loan(r, g);
-        } else if (why == FL_REFUSED_LOOK && g->seen == NULL && fl_look_leaving_lock(r)) {
+            fl_region_take_loan_unlocking(r, g);
+        } else if (why == FL_REFUSED_LOOK && g->seen == NULL && fl_look_unlocking(r)) {
             g->seen = &r->look.noted;
         } else {
             break;

@@ -94,7 +94,7 @@ static FL_APART struct fl_extent *carve_alike(struct fl_region *r, const struct 
     if (to == NULL) {
         return NULL;
     }
-    r->held.leaving += own.len;
+    r->held.moving += own.len;
     fl_unsettled_begin();
     fl_region_count_use(r, (int64_t)len - (int64_t)e->len);
     to->left |= e->left;
@@ -128,7 +128,7 @@ static FL_APART void give_remains(struct fl_region *r, struct fl_extent *e, stru
     (void)fl_extent_claim(e, atomic_load_explicit(&r->epoch, memory_order_relaxed));
     fl_region_lock(r);
     fl_thin_forget(r, e);
-    r->held.leaving -= own.len;
+    r->held.moving -= own.len;
     fl_unsettled_end();
     e->unreclaimable = e->len;
     struct fl_extent *rest = fl_fit_insert(r, e);
@@ -175,7 +175,7 @@ static FL_APART struct fl_extent *find_place(struct fl_region *r, const struct f
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0); /* what waits there may give its pages */
     struct fl_extent *to = carve_alike(r, e, len, own_of(e), g);
-    if (to == NULL && g->refusal == FL_REFUSED_LOOK && fl_look_leaving_lock(r)) {
+    if (to == NULL && g->refusal == FL_REFUSED_LOOK && fl_look_unlocking(r)) {
         g->seen = &r->look.noted;
         to = carve_alike(r, e, len, own_of(e), g);
         g->seen = NULL;

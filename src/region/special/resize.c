@@ -70,7 +70,7 @@ static bool extend_looking(struct fl_region *r, struct fl_extent *e, size_t len,
     bool done = extend(r, e, len, g);
 
     fl_assert(fl_region_is_locked(r));
-    if (!done && g->refusal == FL_REFUSED_LOOK && fl_look_leaving_lock(r) &&
+    if (!done && g->refusal == FL_REFUSED_LOOK && fl_look_unlocking(r) &&
         fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) == 0) {
         g->seen = &r->look.noted;
         done = extend(r, e, len, g);

@@ -14,7 +14,7 @@ static inline bool fl_region_is_worth_worker(const struct fl_region *r)
 /* Populated bytes, each once. Lock: region. */
 static inline size_t fl_region_counted(const struct fl_region *r)
 {
-    return r->held.populated - r->held.leaving - r->held.exempt;
+    return r->held.populated - r->held.moving - r->held.exempt;
 }
 /* FREE extents of all zones. */
 static inline struct fl_free fl_region_free(const struct fl_region *r)

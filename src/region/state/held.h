@@ -6,9 +6,9 @@
 
 /* Lock: region; to write, where a member is atomic; to add, of `filling`. */
 struct fl_held {
-    size_t populated;       /* R6 */
-    size_t exempt;          /* of ISOLATED extents that are not, or no longer, in memory */
-    _Atomic size_t leaving; /* of ISOLATED extents whose pages move: counted twice for a moment */
+    size_t populated;      /* R6 */
+    size_t exempt;         /* of ISOLATED extents that are not, or no longer, in memory */
+    _Atomic size_t moving; /* of ISOLATED extents whose pages move: counted twice for a moment */
     /* Of requests that fill addresses of their own, and what is free beside them in the same huge
      * pages. */
     _Atomic size_t filling;

@@ -89,7 +89,7 @@ static struct fl_extent *claim_shown(struct fl_region *r, struct fl_walk *w, uin
     return NULL;
 }
 
-void fl_advice_hide(struct fl_region *r, uint32_t age, unsigned most)
+void fl_advice_hide_unlocking(struct fl_region *r, uint32_t age, unsigned most)
 {
     struct fl_walk w = {0};
     struct fl_extent *e;

@@ -22,6 +22,6 @@ void fl_advice_note_shown(struct fl_extent *e);
 /* Extents that are hidden at one time, at most. */
 enum { FL_HIDDEN_MOST = 256 };
 /* Hides what was freed `age` ticks ago, `most` extents at most. Releases the lock in between. */
-void fl_advice_hide(struct fl_region *r, uint32_t age, unsigned most);
+void fl_advice_hide_unlocking(struct fl_region *r, uint32_t age, unsigned most);
 
 #endif

@@ -260,7 +260,7 @@ static void want_huge(struct fl_region *r)
     }
 }
 
-bool fl_carve_map(struct fl_region *r, struct fl_fill_plan *g)
+bool fl_carve_map_unlocking(struct fl_region *r, struct fl_fill_plan *g)
 {
     bool fresh = fl_carve_wants_map(g);
 
@@ -381,7 +381,7 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
     if (g->exempt == 0 && fl_carve_is_plain(e, start, len)) {
         return carve_plain(r, e, len, g);
     }
-    bool may = fl_carve_hold(r, e, start, len, g) && fl_carve_map(r, g);
+    bool may = fl_carve_hold(r, e, start, len, g) && fl_carve_map_unlocking(r, g);
 
     return may ? fl_carve_make(r, g) : NULL;
 }

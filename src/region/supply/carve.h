@@ -19,7 +19,7 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
  * as above. make cannot fail. */
 bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
                    struct fl_fill_plan *g);
-bool fl_carve_map(struct fl_region *r, struct fl_fill_plan *g);
+bool fl_carve_map_unlocking(struct fl_region *r, struct fl_fill_plan *g);
 struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_fill_plan *g);
 /* Is some of what is held EMPTY? */
 bool fl_carve_wants_map(const struct fl_fill_plan *g);

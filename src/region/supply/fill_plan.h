@@ -38,7 +38,7 @@ struct fl_region_request {
     struct fl_cache *own; /* the thread's; NULL: none */
     size_t len, align;
     const struct fl_wish *wish;
-    uint32_t station; /* the calling thread's */
+    uint32_t site; /* the calling thread's */
 };
 
 /* How far the fresh ranges of a fill plan are filled, in whole huge pages. */
@@ -73,7 +73,8 @@ struct fl_fill_plan {
     uint8_t threads; /* that populate; 0: automatic */
     /* The plan: where the bytes of `fresh` come from; the rest is the kernel's. */
     size_t from_reserve, from_free;
-    size_t wanted;   /* bytes to be lent before all is planned anew; see fl_region_take_loan */
+    size_t
+        wanted; /* bytes to be lent before all is planned anew; see fl_region_take_loan_unlocking */
     size_t budgeted; /* bytes for which fl_region_may_populate was asked */
     size_t exempt;   /* bytes that nothing is populated for, or that bring their pages along */
     enum fl_refusal refusal;

@@ -89,7 +89,7 @@ static FL_APART void look_by_worker(struct fl_region *r)
     note(r, &seen, granted);
 }
 
-bool fl_look_leaving_lock(struct fl_region *r)
+bool fl_look_unlocking(struct fl_region *r)
 {
     fl_assert(fl_region_is_locked(r));
     if (fl_thread != FL_THREAD_PROGRAM) {
@@ -122,7 +122,7 @@ void fl_look_after_take(struct fl_region *r, size_t on_touch)
     if (!fl_region_lock_unless_forking(r)) {
         return; /* the next one looks */
     }
-    if (fl_look_leaving_lock(r) && on_touch > r->look.noted.headroom / 2) {
+    if (fl_look_unlocking(r) && on_touch > r->look.noted.headroom / 2) {
         atomic_store_explicit(&r->starved, true, memory_order_relaxed);
     }
     fl_region_unlock(r);
@@ -131,7 +131,7 @@ void fl_look_after_take(struct fl_region *r, size_t on_touch)
 bool fl_region_counts_maps(struct fl_region *r)
 {
     fl_region_lock(r); /* amid another thread's fork: as if they were counted */
-    bool counts = !fl_look_leaving_lock(r) || r->look.noted.keep != UINT64_MAX;
+    bool counts = !fl_look_unlocking(r) || r->look.noted.keep != UINT64_MAX;
     fl_region_unlock(r);
     return counts;
 }

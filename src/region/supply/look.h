@@ -19,7 +19,7 @@ struct fl_look {
 /* Looks at the memory, and notes what is seen: r->look.noted. The lock is released meanwhile: all
  * that depends on it is to be decided anew.
  * False: another thread forks, and nothing was seen. */
-bool fl_look_leaving_lock(struct fl_region *r);
+bool fl_look_unlocking(struct fl_region *r);
 /* What a look at the memory says about holding free memory: tight, cache_max, keep. Returns the
  * bytes of free memory that are too many: to be purged when the lock is released. */
 size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m);

@@ -256,7 +256,7 @@ static struct fl_reserve_chunk *claim_now(struct fl_region *r, size_t len, unsig
     size_t want = len;
 
     fl_assert(fl_region_is_locked(r));
-    if (why == FL_REFUSED_LOOK && fl_look_leaving_lock(r)) {
+    if (why == FL_REFUSED_LOOK && fl_look_unlocking(r)) {
         why = may_hold(r, len, zone, &r->look.noted);
     }
     return why == FL_REFUSED_NOT ? claim_empty(r, &want, zone) : NULL;
@@ -300,7 +300,7 @@ static size_t empty_chunk(struct fl_region *r, struct fl_reserve_chunk *c)
     return given;
 }
 
-size_t fl_refill_release(struct fl_region *r, uint32_t age)
+size_t fl_refill_release_unlocking(struct fl_region *r, uint32_t age)
 {
     struct fl_reserve_chunk *c = r->pages.reserve.chunk;
     size_t given = 0;

@@ -22,7 +22,7 @@ void fl_refill_take(struct fl_region *r, struct fl_fill_plan *g);
 void fl_refill_give_back(struct fl_region *r, const struct fl_fill_plan *g);
 /* Gives chunks that were filled `age` ticks ago back to the kernel. Returns bytes. Releases the
  * lock in between. */
-size_t fl_refill_release(struct fl_region *r, uint32_t age);
+size_t fl_refill_release_unlocking(struct fl_region *r, uint32_t age);
 void fl_refill_fork_child(struct fl_region *r);
 
 #endif

@@ -92,7 +92,7 @@ struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_fill_plan *g,
     bool held = fl_carve_hold(r, run->start, run->part.base, run->part.len, g);
     if (held) {
         fl_supply_claim(r, g);
-        if (fl_carve_map(r, g)) {
+        if (fl_carve_map_unlocking(r, g)) {
             return fl_carve_make(r, g);
         }
         fl_supply_unclaim(r, g);

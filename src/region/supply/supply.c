@@ -119,7 +119,7 @@ void fl_supply_claim(struct fl_region *r, struct fl_fill_plan *g)
            fl_extent_reserve(&r->space, 2) == 0) {
         struct fl_extent *e = fl_isolated_claim(r, oldest, want);
         want -= e->len;
-        r->held.leaving += e->len;
+        r->held.moving += e->len;
         g->hollow |= e->left != 0;
         e->next = g->donors;
         g->donors = e;
@@ -141,7 +141,7 @@ static void return_donors(struct fl_region *r, struct fl_fill_plan *g)
     fl_assert(fl_region_is_locked(r));
     for (struct fl_extent *e = g->donors, *next; e != NULL; e = next) {
         next = e->next;
-        r->held.leaving -= e->len;
+        r->held.moving -= e->len;
         fl_isolated_return(r, e, e->spent);
     }
     g->donors = NULL;
@@ -261,7 +261,7 @@ static bool is_too_much(struct fl_region *r, size_t more)
 {
     fl_region_lock(r);
     enum fl_refusal why = fl_region_may_populate(r, 0, more, NULL);
-    if (why == FL_REFUSED_LOOK && fl_look_leaving_lock(r)) {
+    if (why == FL_REFUSED_LOOK && fl_look_unlocking(r)) {
         why = fl_region_may_populate(r, 0, more, &r->look.noted);
     }
     fl_region_unlock(r);
@@ -286,14 +286,14 @@ static FL_APART void settle(struct fl_region *r, struct fl_fill_plan *g)
     }
     return_donors(r, g);
     if (too_much) {
-        (void)fl_refill_release(r, 0);
+        (void)fl_refill_release_unlocking(r, 0);
     }
     fl_region_unlock(r);
 }
 
 bool fl_supply_is_coming(const struct fl_region *r)
 {
-    return atomic_load(&r->held.leaving) != 0 || atomic_load(&r->held.filling) != 0;
+    return atomic_load(&r->held.moving) != 0 || atomic_load(&r->held.filling) != 0;
 }
 
 static void tell_once(struct fl_region *r)

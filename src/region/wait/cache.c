@@ -8,47 +8,47 @@
 #include "region/state/counts.h"
 #include "region/state/lock.h"
 
-_Atomic uint32_t fl_station[FL_CPU_IDS];
+_Atomic uint32_t fl_site[FL_CPU_IDS];
 
 static uint32_t ask(struct fl_region *r, size_t len, struct fl_wish *out)
 {
-    uint32_t before = fl_station_here();
+    uint32_t before = fl_site_here();
 
-    atomic_thread_fence(memory_order_acquire); /* pairs with the release of a new station */
+    atomic_thread_fence(memory_order_acquire); /* pairs with the release of a new site */
     r->zones.placing.wish(len, out);
-    bool tells = before >= FL_STATION_FIRST && !out->on_touch &&
-                 len < r->zones.placing.alike_below && fl_station_here() == before;
-    return tells ? before : FL_STATION_NONE;
+    bool tells = before >= FL_SITE_FIRST && !out->on_touch && len < r->zones.placing.alike_below &&
+                 fl_site_here() == before;
+    return tells ? before : FL_SITE_NONE;
 }
 
 uint32_t fl_cache_wish(struct fl_region *r, struct fl_cache *own, size_t len, struct fl_wish *out)
 {
     if (own != NULL) {
-        atomic_store_explicit(&own->station, FL_STATION_NONE, memory_order_relaxed);
+        atomic_store_explicit(&own->site, FL_SITE_NONE, memory_order_relaxed);
     }
     return ask(r, len, out);
 }
 
-void fl_cache_settle(struct fl_cache *c, uint32_t station, unsigned zone)
+void fl_cache_settle(struct fl_cache *c, uint32_t site, unsigned zone)
 {
-    uint32_t none = FL_STATION_NONE;
+    uint32_t none = FL_SITE_NONE;
 
-    if (station == FL_STATION_NONE ||
-        atomic_load_explicit(&c->station, memory_order_relaxed) != FL_STATION_NONE) {
+    if (site == FL_SITE_NONE ||
+        atomic_load_explicit(&c->site, memory_order_relaxed) != FL_SITE_NONE) {
         return; /* a signal handler has settled it, or has changed the policy */
     }
     c->zone = (uint8_t)zone;
     atomic_signal_fence(memory_order_seq_cst);
-    (void)atomic_compare_exchange_strong(&c->station, &none, station);
+    (void)atomic_compare_exchange_strong(&c->site, &none, site);
 }
 
 void fl_cache_recall(struct fl_region *r, struct fl_cache *c, size_t len)
 {
     struct fl_wish wish;
-    uint32_t station = ask(r, len, &wish);
+    uint32_t site = ask(r, len, &wish);
 
-    if (station != FL_STATION_NONE && wish.zone[0] != c->zone) {
-        atomic_store_explicit(&c->station, fl_station_void, memory_order_relaxed);
+    if (site != FL_SITE_NONE && wish.zone[0] != c->zone) {
+        atomic_store_explicit(&c->site, fl_site_void, memory_order_relaxed);
     }
 }
 
@@ -124,8 +124,7 @@ struct fl_cache *fl_cache_acquire(struct fl_region *r)
     if (c != NULL) {
         r->caches.owned++;
         c->alike = 0;
-        atomic_store_explicit(&c->station,
-                              r->zones.placing.nodes != 0 ? FL_STATION_NONE : FL_STATION_ONE,
+        atomic_store_explicit(&c->site, r->zones.placing.nodes != 0 ? FL_SITE_NONE : FL_SITE_ONE,
                               memory_order_relaxed);
     }
     fl_region_unlock(r);

@@ -12,15 +12,14 @@ enum { FL_CACHE_SLOTS = 4 };
 
 /* Where a thread is, as far as its requests go: the node of its CPU, and how often what decides on
  * nodes has changed since boot. A word for each CPU; as long as it is the same, so is the zone. */
-enum { FL_STATION_ONE = 0, FL_STATION_NONE = 1, FL_STATION_FIRST = 2 };
-static const uint32_t fl_station_void =
-    UINT32_MAX; /* of a cache: its thread's policy has changed */
-extern FL_HIDDEN _Atomic uint32_t fl_station[FL_CPU_IDS]; /* 0: of no known node */
+enum { FL_SITE_ONE = 0, FL_SITE_NONE = 1, FL_SITE_FIRST = 2 };
+static const uint32_t fl_site_void = UINT32_MAX; /* of a cache: its thread's policy has changed */
+extern FL_HIDDEN _Atomic uint32_t fl_site[FL_CPU_IDS]; /* 0: of no known node */
 
 /* The calling thread's. Signals: safe.  Cost: three loads. */
-static inline uint32_t fl_station_here(void)
+static inline uint32_t fl_site_here(void)
 {
-    return atomic_load_explicit(&fl_station[fl_cpu_here() % FL_CPU_IDS], memory_order_relaxed);
+    return atomic_load_explicit(&fl_site[fl_cpu_here() % FL_CPU_IDS], memory_order_relaxed);
 }
 
 /* A thread's last freed extents, kept for the next request of the same size. Few on purpose: an
@@ -44,12 +43,11 @@ struct fl_cache {
     struct fl_cache *next_filled; /* in that list. Who set `listed`; then who took the list */
     _Atomic uint32_t came;        /* the tick at which it was known to be listed, and one; 0: never.
                               Relaxed: a hint. See rest.c */
-    /* With several nodes: the station at which the thread's requests were last placed, and the zone
+    /* With several nodes: the site at which the thread's requests were last placed, and the zone
      * that they had there. The owner alone. */
-    _Atomic uint32_t
-        station;  /* FL_STATION_NONE: not placed yet; FL_STATION_ONE: there is one node */
-    uint8_t zone; /* written while the station is FL_STATION_NONE */
-    uint8_t asks; /* misses that would have been served there without a question */
+    _Atomic uint32_t site; /* FL_SITE_NONE: not placed yet; FL_SITE_ONE: there is one node */
+    uint8_t zone;          /* written while the site is FL_SITE_NONE */
+    uint8_t asks;          /* misses that would have been served there without a question */
     /* See depot.h. The owner alone */
     bool exact;       /* a plan watches the lengths that it gets */
     uint32_t alike;   /* requests in a row that the slots did not serve, */
@@ -111,13 +109,13 @@ static inline struct fl_extent *fl_cache_take(struct fl_region *r, struct fl_cac
 
 static inline bool fl_cache_has_nodes(const struct fl_cache *c)
 {
-    return atomic_load_explicit(&c->station, memory_order_relaxed) != FL_STATION_ONE;
+    return atomic_load_explicit(&c->site, memory_order_relaxed) != FL_SITE_ONE;
 }
 
 /* May a thread's cache serve it here? Several nodes. */
 static inline bool fl_cache_is_home(const struct fl_cache *c)
 {
-    return atomic_load_explicit(&c->station, memory_order_relaxed) == fl_station_here();
+    return atomic_load_explicit(&c->site, memory_order_relaxed) == fl_site_here();
 }
 
 /* And take what it frees? */
@@ -128,12 +126,12 @@ static inline bool fl_cache_takes(const struct fl_cache *c, const struct fl_exte
 
 /* With several nodes; no lock held, the owner. Asks where a request of `len` bytes goes, by the
  * thread's CPU and policy of now; from here on the cache `own` (NULL: none) keeps and serves
- * nothing. Returns the station at which that is so for the thread's next requests, too;
- * FL_STATION_NONE: it says nothing of them. */
+ * nothing. Returns the site at which that is so for the thread's next requests, too;
+ * FL_SITE_NONE: it says nothing of them. */
 uint32_t fl_cache_wish(struct fl_region *r, struct fl_cache *own, size_t len, struct fl_wish *out);
-/* The cache, empty by now, keeps what lies in that zone while its thread is at the station; unless
+/* The cache, empty by now, keeps what lies in that zone while its thread is at the site; unless
  * the policy has changed since. */
-void fl_cache_settle(struct fl_cache *c, uint32_t station, unsigned zone);
+void fl_cache_settle(struct fl_cache *c, uint32_t site, unsigned zone);
 /* Would a request still go where the cache's blocks lie? Else the next one asks. What changed
  * policy or cpuset unseen is seen here. Signals: safe. */
 void fl_cache_recall(struct fl_region *r, struct fl_cache *c, size_t len);
