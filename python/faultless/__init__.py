@@ -24,10 +24,26 @@ __version__: str
 
 def __getattr__(name: str) -> str:
     if name == "__version__":
-        from importlib.metadata import version
-
-        return version("faultless")
+        return _version()
     raise AttributeError("module 'faultless' has no attribute %r" % name)
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("faultless")
+    except metadata.PackageNotFoundError:  # a source tree
+        import os
+        import re
+
+        top = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "CMakeLists.txt")
+        try:
+            with open(top, encoding="utf-8") as file:
+                found = re.search(r"project\(faultless VERSION (\S+)", file.read())
+        except OSError:
+            found = None
+        return found.group(1) if found else "unknown"
 
 
 def active() -> bool:

@@ -11,7 +11,7 @@ import sys
 import types
 from typing import Any, Dict, List, Tuple
 
-from . import _hook, _library, _programs, __version__
+from . import _hook, _library, _programs, _version
 
 _STARTED = "_FAULTLESS_STARTED"  # the process that was started anew: where the library does not come, once is enough
 
@@ -91,7 +91,7 @@ def main() -> None:
     if first in ("-h", "--help"):
         sys.exit(print(__doc__))  # type: ignore[func-returns-value]
     if first in ("-V", "--version"):
-        sys.exit(print("faultless " + __version__))  # type: ignore[func-returns-value]
+        sys.exit(print("faultless " + _version()))  # type: ignore[func-returns-value]
     if first == "--library":
         _programs.start("faultless", [first])
     if not program:

@@ -216,7 +216,7 @@ static const char *name_at(pid_t pid, uint64_t at, char name[64])
     int rc = memory.read(&memory, at, path, sizeof path - 1);
     const char *slash = strrchr(path, '/');
 
-    snprintf(name, 64, "%s", rc != 0 ? "another allocator" : slash != NULL ? slash + 1 : path);
+    snprintf(name, 64, "%.63s", rc != 0 ? "another allocator" : slash != NULL ? slash + 1 : path);
     for (char *c = name; *c != '\0'; c++) {
         *c = isprint((unsigned char)*c) ? *c : '?';
     }
