@@ -61,6 +61,9 @@ size_t fl_sys_peek(void *to, uintptr_t from, size_t len)
     struct iovec part[PAGES_MOST]; /* a page each: what cannot be read whole is left out whole */
     size_t n = 0, asked = 0;
 
+    if (len == 0) {
+        return 0;
+    }
     for (; n < PAGES_MOST && asked < len; n++) {
         size_t in_page = fl_page.base - (from + asked) % fl_page.base;
         void *at = (void *)(from + asked); /* NOLINT(performance-no-int-to-ptr) */
