@@ -24,13 +24,13 @@ static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align
     g->refusal = FL_REFUSED_PLACE;
     g->exempt = g->asked.len;
     for (int i = 0; i < FL_FOREIGN_TRIES && g->refusal == FL_REFUSED_PLACE; i++) {
-        size_t huge_len = g->asked.len, huge_align = g->asked.align;
-        fl_zone_extend(r, g->zone, huge_len, huge_align);
-        struct fl_extent *e = fl_fit_first(&r->zones.of[g->zone].empty, huge_len, huge_align);
+        fl_zone_extend(r, g->zone, g->asked.len, g->asked.align);
+        struct fl_extent *e =
+            fl_fit_first(&r->zones.of[g->zone].empty, g->asked.len, g->asked.align);
         if (e == NULL || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
             break;
         }
-        live = fl_carve(r, e, fl_align_up(e->base, huge_align), huge_len, g);
+        live = fl_carve(r, e, fl_align_up(e->base, g->asked.align), g->asked.len, g);
     }
     fl_fill_return(g);
     if (live != NULL) {
