@@ -7,6 +7,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* jemalloc's settings, behind a library's prefix: freed memory stays as long as this library's
+ * does; and is in huge pages. */
+#define FL_JEMALLOC_STAYS "dirty_decay_ms:10000,muzzy_decay_ms:10000"
+#define FL_JEMALLOC_HUGE "thp:always," FL_JEMALLOC_STAYS
+
 struct fl_allocator {
     const char *what, *mark, *package, *system, *better; /* as allocators.def has them */
 };

@@ -3,19 +3,18 @@
  * what each gives; one that gave nothing is not here. */
 #include "launcher/tune.h"
 
+#include "launcher/allocators.h"
+
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* jemalloc's, behind the library's prefix: freed memory stays as long as this library's does. */
-#define DECAY "dirty_decay_ms:10000,muzzy_decay_ms:10000"
 
 static const struct {
     const char *name, *value;
 } knob[] = {
     {"ARROW_DEFAULT_MEMORY_POOL", "system"}, /* Arrow, pyarrow: malloc in place of its mimalloc */
-    {"_RJEM_MALLOC_CONF", "thp:always," DECAY}, /* Polars; Rust's tikv-jemallocator */
-    {"DUCKDB_JE_MALLOC_CONF", DECAY},           /* DuckDB, whose jemalloc knows no huge pages */
+    {"_RJEM_MALLOC_CONF", FL_JEMALLOC_HUGE}, /* Polars; Rust's tikv-jemallocator */
+    {"DUCKDB_JE_MALLOC_CONF", FL_JEMALLOC_STAYS}, /* DuckDB, whose jemalloc knows no huge pages */
 };
 
 bool fl_tune(const char *program)
