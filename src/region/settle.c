@@ -70,8 +70,6 @@ static void check_now_and_then(struct fl_region *r)
     if (broken != NULL) {
         fl_fatal(broken);
     }
-#else
-    (void)r;
 #endif
 }
 
