@@ -1,6 +1,7 @@
 /* Long new blocks of which next to nothing is touched: when the worker sees it, what goes back, and
  * when it leaves a block alone. What is in memory is asked of the real kernel. */
 #include "unit/cmocka_all.h"
+#include "region/jobs/evidence.h"
 #include "unit/region_fixture.h"
 
 #include <errno.h>
@@ -244,6 +245,31 @@ static void a_hundred_blocks_of_a_kind_are_thin(void **state)
     assert_settled();
 }
 
+/* So many samples has a look; whom it had none for has taught nothing, neither this way nor that. */
+static void who_had_no_look_does_not_rest(void **state)
+{
+    (void)state;
+    if (!can()) {
+        return;
+    }
+    enum { FULL = FL_EVIDENCE_PICKS, N = FULL + 12 };
+    struct fl_extent *e[N];
+    for (int i = 0; i < N; i++) {
+        e[i] = take(i < FULL ? MIB(4) : MIB(16)); /* no two kinds in one */
+        fill_part(e[i], 0, i < FULL ? MIB(4) : 0, 1);
+        touch_at(e[i], MIB(3));
+    }
+    for (int i = 0; i < 8; i++) {
+        change();
+        looks(1);
+    }
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(fl_extent_is_merely_thin(e[i]), i >= FULL);
+        free_looked_at(e[i]);
+    }
+    assert_settled();
+}
+
 /* Each has a huge page of its own, or none, and there are more of them than slots. */
 static void many_short_blocks_show_it_together(void **state)
 {
@@ -383,6 +409,7 @@ int main(void)
         cmocka_unit_test_setup(what_is_being_filled_is_left_alone, thin_begin),
         cmocka_unit_test_setup(a_thin_block_that_fills_is_thin_no_more, thin_begin),
         cmocka_unit_test_setup(a_hundred_blocks_of_a_kind_are_thin, thin_begin),
+        cmocka_unit_test_setup(who_had_no_look_does_not_rest, thin_begin),
         cmocka_unit_test_setup(many_short_blocks_show_it_together, thin_begin),
         cmocka_unit_test_setup(what_rests_is_looked_at_less_and_less, thin_begin),
         cmocka_unit_test_setup(on_an_old_kernel, thin_begin),

@@ -110,7 +110,7 @@ static void pick(struct fl_region *r, struct fl_thin_seen *k, const struct fl_th
         more = pick_one(r, k, v, &n);
         tried++;
     }
-    if (more && n == 0) {
+    if (more && n == 0 && tried != 0) {
         rest_longer(k);
     }
 }
