@@ -168,6 +168,22 @@ struct fl_step_context *fl_context_of_thread(struct fl_step_context *c)
     return mine != NULL ? mine : c;
 }
 
+static _Thread_local uint32_t last_number; /* of the thread's steps */
+
+/* The step has a number; one within another has the number of the last that was begun. Others are
+ * beside it if they are in steps, or began one since the thread's last, and since the context's. */
+static void number(struct fl_step_context *c, bool within)
+{
+    uint64_t one = within ? 0 : (UINT64_C(1) << 32) + 1;
+    uint64_t was = atomic_fetch_add(&fl_plan.stepping, one);
+    uint32_t last = (uint32_t)(was >> 32);
+
+    c->who.beside =
+        (uint32_t)was != within || (!within && last != last_number && last != c->who.number);
+    c->who.number = last + !within;
+    last_number = c->who.number;
+}
+
 int fl_plan_begin(struct fl_step_context *c)
 {
     if (!is_on()) {
@@ -196,6 +212,7 @@ int fl_plan_begin(struct fl_step_context *c)
     atomic_store_explicit(&c->who.last_thread, self, memory_order_relaxed);
     c->who.outer = fl_plan_mine;
     atomic_store(&c->inside, true);
+    number(c, fl_plan_mine != NULL);
     fl_context_step_begin(c);
     fl_context_enter(c);
     atomic_store(&c->inside, false);
@@ -220,6 +237,7 @@ int fl_plan_end(struct fl_step_context *c)
     fl_context_step_end(c);
     c->serve.last = c->serve.layout != NULL ? c->serve.layout : c->serve.last;
     fl_context_enter(c->who.outer);
+    atomic_fetch_sub(&fl_plan.stepping, fl_plan_mine == NULL);
     c->who.outer = NULL;
     atomic_store(&c->inside, false);
     release(c);

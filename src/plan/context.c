@@ -3,7 +3,8 @@
  * in fl_context_end_plan() alone. */
 #include "plan/context.h"
 
-/* Jobs in a row that fail until the context rests: one step unlike the others is no reason. */
+/* Jobs in a row that fail, or steps of eight beside others', until the context rests: one step
+ * unlike the others is no reason. */
 enum { FAILURES = 3 };
 /* A rest after a plan that was no good is FL_LONG_SERVICE steps, each next one twice as long. */
 enum { REST_DOUBLINGS = 10 };
@@ -234,9 +235,41 @@ static void serve(struct fl_step_context *c, struct fl_layout *l)
     }
 }
 
+/* Threads that step beside each other take each other's idle pages, and have to move them back:
+ * plans would cost more than they give. Unless it was asked where blocks lie. */
+static bool is_beside_others(const struct fl_step_context *c)
+{
+    bool beside =
+        c->who.beside || c->who.number != (uint32_t)(atomic_load(&fl_plan.stepping) >> 32);
+
+    return beside && !c->who.asked;
+}
+
+void fl_context_note_asked(struct fl_step_context *c)
+{
+    if (!c->who.asked) {
+        c->who.asked = true;
+        c->rest.steps = fl_min(c->rest.steps, 1);
+    }
+}
+
+static void end_learned_step(struct fl_step_context *c)
+{
+    bool beside = is_beside_others(c);
+
+    c->serve.bad = (uint8_t)(c->serve.bad << 1 | beside);
+    if (beside) {
+        fl_record_drop_all(c);
+    }
+    if (__builtin_popcount(c->serve.bad) >= FAILURES) {
+        c->serve.bad = 0;
+        rest(c, true);
+    }
+}
+
 static void end_served_step(struct fl_step_context *c)
 {
-    enum fl_end why = fl_replay_end(c);
+    enum fl_end why = fl_replay_end(c, is_beside_others(c));
 
     if (why != FL_END_NOT) {
         fl_context_end_plan(c, why);
@@ -299,6 +332,8 @@ void fl_context_step_end(struct fl_step_context *c)
     fl_record_end(c);
     if (c->state == FL_SERVE) {
         end_served_step(c);
+    } else if (c->state == FL_LEARN) {
+        end_learned_step(c);
     }
     take_made(c);
     if (atomic_load(&c->job.state) != FL_JOB_NONE) {

@@ -27,6 +27,9 @@ struct fl_identity {
     _Atomic uintptr_t last_thread; /* that was in it last */
     uint64_t begun_ns;             /* when its step began; 0: none has, or there is no timeline */
     bool open;                     /* not freed by the program */
+    uint32_t number;               /* of its step, among all that were begun */
+    bool beside;                   /* another thread steps, too, in a context of its own */
+    bool asked;                    /* for addresses: it is planned all the same */
     struct fl_step_context *outer; /* the one this thread was in before */
     struct fl_step_context *of;    /* what it is a member of; NULL: it is the program's */
     _Atomic(struct fl_step_context *) next_member; /* of the same context, the first of all. Lock:
@@ -66,6 +69,7 @@ extern struct fl_plan {
     _Atomic uint32_t ncontexts;
     uint16_t free[FL_CONTEXTS]; /* places of those without a thread, `nfree`. Lock: plan */
     uint32_t nfree;             /* Lock: plan */
+    _Atomic uint64_t stepping;  /* threads in steps; from bit 32 on: steps that they ever began */
     uint32_t requests;          /* ordinals that none of them has used begin after it. Lock: plan */
     _Atomic(struct fl_arena *) arenas; /* the newest of all that ever were. Lock: plan, to add */
     bool trace_failed;
@@ -129,6 +133,8 @@ void fl_context_step_end(struct fl_step_context *c);
 void fl_context_abandon(struct fl_step_context *c);
 /* In a child of fork: what other threads left amid something is not gone on with. */
 void fl_context_in_child(struct fl_step_context *c);
+/* It is asked where its blocks lie: from now on they are planned beside others, too. Its thread. */
+void fl_context_note_asked(struct fl_step_context *c);
 /* The last requests were the first ones of `l`, which we know. */
 void fl_context_resume(struct fl_step_context *c, struct fl_layout *l);
 

@@ -151,6 +151,7 @@ void fl_plan_thread_ends(void)
             atomic_store(&c->who.thread, 0);
         }
         c = outer;
+        atomic_fetch_sub(&fl_plan.stepping, outer == NULL);
     }
     if (fl_plan_default != NULL) {
         fl_context_unmake(fl_plan_default);
@@ -198,6 +199,8 @@ static void go_on_in_child(struct fl_step_context *c)
 /* A context goes on that this thread was in, or none. */
 void fl_plan_fork_child(bool whole)
 {
+    uint64_t begun = atomic_load(&fl_plan.stepping) >> 32 << 32;
+    atomic_store(&fl_plan.stepping, begun + (fl_plan_mine != NULL));
     for (uint32_t i = 0; whole && i < atomic_load(&fl_plan.ncontexts); i++) {
         go_on_in_child(fl_plan.context[i]);
     }

@@ -32,7 +32,8 @@ struct fl_serve {
     unsigned served;               /* steps in a row, since a plan was taken up */
     unsigned regrow_at;            /* as many, from which on a layout that grew is made anew */
     unsigned mismatched_steps;     /* in a row that nearly nothing of was known */
-    uint8_t bad;                   /* a bit for each of the last eight steps that missed too much */
+    uint8_t bad;                   /* a bit for each of the last eight steps that missed too much,
+                                    * or had others beside them */
     bool ready; /* its arena has what all known layouts need; false: that is to be looked at */
 };
 
@@ -56,7 +57,7 @@ bool fl_replay_begin(struct fl_step_context *c);
 /* Brings the figures up to date: fl_plan_take_next keeps none. */
 void fl_replay_count(struct fl_step_context *c);
 /* Judges the step, and the plan by its last ones. */
-enum fl_end fl_replay_end(struct fl_step_context *c);
+enum fl_end fl_replay_end(struct fl_step_context *c, bool beside);
 /* The layout's first requests have been served already: those that it was recognised by. */
 void fl_replay_resume(struct fl_step_context *c);
 /* The thread has moved to another node for good: another arena would do better. */

@@ -90,7 +90,7 @@ static bool moves_much(const struct fl_serve *s)
     return s->served >= 2 && moved > SOME_PAGES + s->step.asked / FL_BAD_PART / fl_page.huge;
 }
 
-enum fl_end fl_replay_end(struct fl_step_context *c)
+enum fl_end fl_replay_end(struct fl_step_context *c, bool beside)
 {
     struct fl_serve *s = &c->serve;
 
@@ -103,7 +103,7 @@ enum fl_end fl_replay_end(struct fl_step_context *c)
     bool misses = differs && !mismatched &&
                   (s->step.missed > s->step.exempt + s->step.asked / FL_BAD_PART ||
                    s->step.mismatched > FL_SIGNATURE + s->step.requests / FL_BAD_PART);
-    bool bad = misses || moves_much(s);
+    bool bad = misses || beside || moves_much(s);
 
     c->learn.relearn = differs && s->step.mismatched > s->step.requests / FL_BAD_PART;
     s->mismatched_steps = mismatched ? s->mismatched_steps + 1 : 0;

@@ -78,6 +78,9 @@ int fl_plan_mark_zone(const void *p, uint32_t zone)
     if (e == NULL) {
         return -ENOENT;
     }
+    if (fl_plan_mine != NULL) {
+        fl_context_note_asked(fl_plan_mine);
+    }
     uint32_t watcher = e->life != 0 ? e->watcher : 0;
     /* Another thread that frees it meanwhile leaves other figures there. */
     bool recorded = watcher < atomic_load(&fl_plan.ncontexts) &&
@@ -216,6 +219,9 @@ static int look_and_hold(struct fl_step_context *c, struct fl_plan_layout *out,
     bool is_mine = entered || none == self; /* else another thread is in it */
     if (is_mine && !atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         atomic_signal_fence(memory_order_seq_cst);
+        if (c->who.open) {
+            fl_context_note_asked(c);
+        }
         rc = c->who.open ? look(c, out, place, room) : -EINVAL;
         rc = rc == 0 && holds ? hold_all(c->serve.arena) : rc;
         atomic_signal_fence(memory_order_seq_cst);
