@@ -6,7 +6,8 @@
 /* Jobs in a row that fail, or steps of eight beside others', until the context rests: one step
  * unlike the others is no reason. */
 enum { FAILURES = 3 };
-/* A rest after a plan that was no good is FL_LONG_SERVICE steps, each next one twice as long. */
+/* A rest after a plan that was no good is FL_LONG_SERVICE steps, or four times as many where memory
+ * moved for it; each next one is twice as long. */
 enum { REST_DOUBLINGS = 10 };
 
 static struct fl_step_context gone;
@@ -193,6 +194,7 @@ static const struct {
     bool forgets, rests, drops;
 } fates[FL_ENDS] = {
     [FL_END_BAD] = {.forgets = true, .rests = true, .drops = true},
+    [FL_END_MOVES] = {.forgets = true, .rests = true, .drops = true},
     [FL_END_MISMATCHED] = {.drops = true},
     [FL_END_NO_MEMORY] = {.rests = true},
     [FL_END_FORKED] = {.rests = true},
@@ -217,6 +219,7 @@ void fl_context_end_plan(struct fl_step_context *c, enum fl_end why)
     fl_record_drop_all(c);
     if (fates[why].rests) {
         rest(c, fates[why].drops);
+        c->rest.steps *= why == FL_END_MOVES ? 4 : 1;
     } else {
         go(c, EVENT_UNSERVED);
     }

@@ -17,6 +17,7 @@ struct fl_step_figures {
     uint32_t mismatched;    /* of these, those that were not where the plan says */
     uint32_t displaced;     /* of these, those whose place was another block's */
     size_t moved;           /* of the arena, when the step began */
+    bool opened;            /* the arena is new in this step */
 };
 
 struct fl_serve {
@@ -41,6 +42,7 @@ struct fl_serve {
 enum fl_end {
     FL_END_NOT,        /* it is */
     FL_END_BAD,        /* its steps miss too much */
+    FL_END_MOVES,      /* memory moves for it, from its first steps on */
     FL_END_MISMATCHED, /* nearly nothing of its steps is known: it may be right for others */
     FL_END_NO_MEMORY,
     FL_END_FORKED, /* its memory is not in the child */

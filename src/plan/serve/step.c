@@ -1,7 +1,8 @@
 /* A step that is served: its arena, its beginning, and the judgement at its end. */
 #include "plan/context.h"
 
-enum { BAD_OF_EIGHT = 3, MISMATCHED_MOST = 8, SOME_PAGES = 4 }; /* README.md, Constants */
+/* README.md, Constants */
+enum { BAD_OF_EIGHT = 3, MOVES_OF_EIGHT = 2, MISMATCHED_MOST = 8, SOME_PAGES = 4 };
 
 void fl_serve_let_go(struct fl_step_context *c)
 {
@@ -31,8 +32,10 @@ static bool have_arena(struct fl_serve *s, struct fl_step_context *c)
         fl_serve_let_go(c);
     }
     s->arena = s->arena != NULL ? s->arena : fl_arena_new();
-    s->ready =
-        s->arena != NULL && (fl_arena_raise(s->arena, height) || fl_arena_open(s->arena, height));
+    s->ready = s->arena != NULL && fl_arena_raise(s->arena, height);
+    if (!s->ready && s->arena != NULL && fl_arena_open(s->arena, height)) {
+        s->ready = s->step.opened = true;
+    }
     if (s->ready) {
         fl_assert(atomic_load(&s->arena->limit) >= height);
         fl_arena_expect(s->arena, needs);
@@ -82,12 +85,13 @@ void fl_replay_resume(struct fl_step_context *c)
     c->serve.end = c->serve.layout->entry + c->serve.layout->n;
 }
 
-/* The first even and odd step bring what they want to where they want it. */
+/* What is wanted moves into an arena that is new; what has two places, in the next step, too. */
 static bool moves_much(const struct fl_serve *s)
 {
     size_t moved = s->arena != NULL ? s->arena->moved - s->step.moved : 0;
+    size_t may = s->step.asked / FL_BAD_PART + fl_layout_in_zones(s->layout);
 
-    return s->served >= 2 && moved > SOME_PAGES + s->step.asked / FL_BAD_PART / fl_page.huge;
+    return !s->step.opened && moved > SOME_PAGES + may / fl_page.huge;
 }
 
 enum fl_end fl_replay_end(struct fl_step_context *c, bool beside)
@@ -103,7 +107,7 @@ enum fl_end fl_replay_end(struct fl_step_context *c, bool beside)
     bool misses = differs && !mismatched &&
                   (s->step.missed > s->step.exempt + s->step.asked / FL_BAD_PART ||
                    s->step.mismatched > FL_SIGNATURE + s->step.requests / FL_BAD_PART);
-    bool bad = misses || beside || moves_much(s);
+    bool moves = moves_much(s), bad = misses || beside || moves;
 
     c->learn.relearn = differs && s->step.mismatched > s->step.requests / FL_BAD_PART;
     s->mismatched_steps = mismatched ? s->mismatched_steps + 1 : 0;
@@ -114,7 +118,10 @@ enum fl_end fl_replay_end(struct fl_step_context *c, bool beside)
     if (s->mismatched_steps >= MISMATCHED_MOST) { /* from the first on: it is right for none */
         return s->served > s->mismatched_steps ? FL_END_MISMATCHED : FL_END_BAD;
     }
-    return bad && __builtin_popcount(s->bad) >= BAD_OF_EIGHT ? FL_END_BAD : FL_END_NOT;
+    unsigned n = bad ? (unsigned)__builtin_popcount(s->bad) : 0;
+    return moves && n >= MOVES_OF_EIGHT ? FL_END_MOVES
+           : n >= BAD_OF_EIGHT          ? FL_END_BAD
+                                        : FL_END_NOT;
 }
 
 bool fl_replay_is_away(struct fl_step_context *c)
