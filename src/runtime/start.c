@@ -2,9 +2,11 @@
  * planner, the worker. Until then requests of all sizes go to the next allocator, which boot.c has
  * found, and a process that makes no large one has none of this.
  *
- * Meanwhile requests of other threads, of handlers that come between, and of this thread by way of
- * others' functions go to the next allocator, and what the start allocates itself is served. No
- * request waits for it; public calls and dlopen do, see fl_boot_for_call. It does not begin in a
+ * Meanwhile requests of handlers that come between, and of this thread by way of others' functions,
+ * go to the next allocator, and what the start allocates itself is served. Large ones of other
+ * threads wait for it, but not for long, since it may want what such a thread holds: hundreds of
+ * them would be the next allocator's, whose heaps keep what is freed. Public calls and dlopen wait
+ * for longer, see fl_boot_for_call. It does not begin in a
  * child of vfork(2), which has the parent's memory, nor while another thread forks, nor where a
  * filter has come that kills, nor where all is the next allocator's.
  *
@@ -14,6 +16,7 @@
 #include "runtime/runtime.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <string.h>
@@ -30,6 +33,9 @@ static bool have_key;
  * take a millisecond; of an emulated processor that others use, too, some took over 100. And so
  * long for another thread's fork, whose handlers want what they want. */
 static const uint64_t start_patience_ns = 2000000000, fork_patience_ns = 100000000;
+static const uint64_t request_patience_ns = 50000000;
+static _Atomic bool is_waited_for;     /* by a request */
+static _Atomic bool was_waited_enough; /* a request did so in vain */
 
 /* The value of `thread_key` in a thread that has no cache. */
 static char no_cache;
@@ -329,6 +335,16 @@ bool fl_is_starting(bool *out_here)
     return atomic_load(&fl_route.booted) == FL_BOOT_STARTING;
 }
 
+/* This thread is not amid it any more. */
+static void leave_start(enum fl_boot_state now)
+{
+    atomic_store(&fl_route.booted, now);
+    starting = false;
+    if (atomic_load(&is_waited_for)) {
+        (void)fl_sys.wake(&fl_route.booted, INT_MAX);
+    }
+}
+
 void fl_boot(void)
 {
     uint32_t loaded = FL_BOOT_LOADED;
@@ -344,14 +360,12 @@ void fl_boot(void)
         return;
     }
     if (fl_fork_is_near()) { /* after the word is taken: either sees the other */
-        atomic_store(&fl_route.booted, FL_BOOT_LOADED);
-        starting = false;
+        leave_start(FL_BOOT_LOADED);
         return;
     }
     int saved = errno;
     start_once();
-    atomic_store(&fl_route.booted, FL_BOOT_DONE);
-    starting = false;
+    leave_start(FL_BOOT_DONE);
     errno = saved;
 }
 
@@ -380,10 +394,25 @@ bool fl_boot_for_call(void)
     return !waits;
 }
 
+/* Another thread's start. In vain once: who is here may hold what that thread waits for. */
+static void wait_for_start(void)
+{
+    atomic_store(&is_waited_for, true);
+    int rc = fl_sys.wait(&fl_route.booted, FL_BOOT_STARTING, request_patience_ns);
+    if (rc == -ETIMEDOUT) {
+        atomic_store(&was_waited_enough, true);
+    }
+}
+
 void fl_boot_for_request(void)
 {
     fl_load();
-    if (!fl_sys_is_confined()) {
-        fl_boot();
+    if (fl_sys_is_confined()) {
+        return;
+    }
+    fl_boot();
+    if (!starting && atomic_load(&fl_route.booted) == FL_BOOT_STARTING &&
+        !atomic_load(&was_waited_enough)) {
+        wait_for_start();
     }
 }

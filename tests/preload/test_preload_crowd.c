@@ -96,6 +96,22 @@ static void few_threads_keep_what_they_freed(void **state)
     assert_true(fl_run_said(r, "rss ") >= 45 * 1024);
 }
 
+/* What came while another thread's first block was being served would be libc's for good, in heaps
+ * that keep what is freed. It waits; but not for ever, where the other one waits for it. */
+static void those_that_come_amid_the_first(void **state)
+{
+    (void)state;
+    long long served = 0;
+
+    while (served < 2) { /* a second that had no processor for long goes its way */
+        const struct fl_run *r = fl_preload_run(FL_ARGV("victim_amid"), NULL);
+        fl_run_assert_active(r);
+        served = fl_run_stat(r, "requests");
+        assert_true(served >= 1);
+    }
+    fl_run_assert_active(fl_preload_run(FL_ARGV("victim_amid", "lock"), NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +120,7 @@ int main(void)
         cmocka_unit_test(that_came_in_turns),
         cmocka_unit_test(of_four_hundred),
         cmocka_unit_test(few_threads_keep_what_they_freed),
+        cmocka_unit_test(those_that_come_amid_the_first),
     };
     return cmocka_run_group_tests_name("crowd", tests, NULL, NULL);
 }
