@@ -139,7 +139,8 @@ FL_API int fl_option_set(const char *name, const char *value);
  * from its own requests and has memory of its own, which it gets again when it comes back; one that
  * comes when another has left takes over what that one has learned. What a thread asks for that is
  * in no context is no step of its own, whichever thread it works for. NULL is the calling thread's
- * own context, so that two calls are enough. */
+ * own context, so that two calls are enough. Steps that overlap those of other threads, or take
+ * turns with them, are served as if they were none, unless a mirror (gpu.h) goes with them. */
 struct fl_step_context;
 
 /* A new context in `*out`. 0; -ENOSYS when steps are off (FAULTLESS_STEPS=off, or the process is

@@ -36,7 +36,7 @@ void fl_boot(void);
 /* The same for what wants all there, as a public call: waits for another thread's second step, and
  * for forks that keep it off, 0.1 s at most. False: that was not enough. */
 bool fl_boot_for_call(void);
-/* As fl_boot, but not in a process that has confined itself; waits for another thread's second step,
+/* As fl_boot, but not in a process that has confined itself. Waits for another thread's second step
  * 50 ms at most, and not again where that was not enough. */
 void fl_boot_for_request(void);
 /* Is all there? */

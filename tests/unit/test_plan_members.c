@@ -10,12 +10,14 @@ enum { N = 30, THREADS = 6, STEPS = 12 };
 static struct fl_step_context *context;
 static pthread_barrier_t all;
 static const struct ask *usual; /* theirs all */
+static bool asks;
 
 struct other {
     pthread_t thread;
     struct loop l;
     unsigned steps;
     bool waits; /* for all in the midst of each step */
+    bool asks;  /* where its blocks lie */
     int begun, ended, again;
     unsigned same, planned; /* requests of the last step */
 };
@@ -33,7 +35,9 @@ static void *run(void *arg)
 
     for (unsigned s = 0; s < o->steps; s++) {
         meet(o->waits);
+        struct fl_plan_layout p;
         o->begun |= fl_plan_begin(context);
+        (void)(o->asks && fl_plan_layout(context, &p, NULL, 0));
         o->again = fl_plan_begin(context);
         loop_step(&o->l);
         meet(o->waits);
@@ -48,7 +52,7 @@ static void *run(void *arg)
 
 static void start(struct other *o, bool waits, unsigned steps)
 {
-    *o = (struct other){.l = {.ask = usual, .n = N}, .steps = steps, .waits = waits};
+    *o = (struct other){.l = {.ask = usual, .n = N}, .steps = steps, .waits = waits, .asks = asks};
     assert_int_equal(pthread_create(&o->thread, NULL, run, o), 0);
 }
 
@@ -73,6 +77,7 @@ static void each_thread_has_its_plan_and_finds_it_again(void **state)
     static struct other o[THREADS];
 
     (void)each(state);
+    asks = true;
     assert_int_equal(pthread_barrier_init(&all, NULL, THREADS), 0);
     for (unsigned i = 0; i < THREADS; i++) {
         start(&o[i], true, STEPS);
@@ -87,6 +92,59 @@ static void each_thread_has_its_plan_and_finds_it_again(void **state)
     assert_int_equal(plan_stats().missed_bytes, 0);
     assert_int_equal(fl_plan_context_free(context), 0);
     assert_int_equal(plan_stats().arena_bytes, 0);
+}
+
+/* They would take each other's idle pages, and move them back. Alone, the thread is planned again
+ * after a rest. */
+static void steps_beside_others_are_not_planned(void **state)
+{
+    static struct other o[2];
+
+    (void)each(state);
+    assert_int_equal(pthread_barrier_init(&all, NULL, 2), 0);
+    start(&o[0], true, STEPS);
+    start(&o[1], true, STEPS);
+    finish(&o[0]);
+    finish(&o[1]);
+    assert_int_equal(o[0].planned + o[1].planned, 0);
+    assert_int_equal(plan_stats().layouts, 0);
+    start(&o[0], false, 2 * FL_LONG_SERVICE);
+    finish(&o[0]);
+    assert_int_equal(o[0].planned, N);
+    assert_int_equal((uint32_t)atomic_load(&fl_plan.stepping), 0);
+}
+
+/* Nor where they come between, one after the other. */
+static void nor_are_those_that_take_turns(void **state)
+{
+    struct fl_step_context *own;
+    struct loop l;
+
+    (void)each(state);
+    l = (struct loop){.ask = usual, .n = N};
+    assert_int_equal(fl_plan_context_new(&own), 0);
+    for (unsigned s = 0; s < STEPS; s++) {
+        static struct other o;
+        loop_declared(&l, own, 1);
+        start(&o, false, 1);
+        finish(&o);
+    }
+    assert_int_equal(loop_planned(&l), 0);
+    assert_int_equal(plan_stats().layouts, 0);
+    loop_over(&l);
+}
+
+/* The thread ends within its step, or is not in the child of a fork. */
+static void who_is_gone_is_beside_none(void **state)
+{
+    (void)each(state);
+    assert_int_equal(fl_plan_begin(context), 0);
+    thread_end();
+    assert_int_equal((uint32_t)atomic_load(&fl_plan.stepping), 0);
+    assert_int_equal(fl_plan_begin(NULL), 0);
+    atomic_fetch_add(&fl_plan.stepping, 1); /* another one */
+    fl_plan_fork_child(true);
+    assert_int_equal((uint32_t)atomic_load(&fl_plan.stepping), 1);
 }
 
 static void those_that_come_one_after_the_other_share_one(void **state)
@@ -110,12 +168,14 @@ static void a_member_is_as_good_as_the_context(void **state)
     struct fl_step_context *other;
 
     (void)each(state);
+    asks = true;
     assert_int_equal(pthread_barrier_init(&all, NULL, 2), 0);
     start(&o, true, 4);
     l = (struct loop){.ask = usual, .n = N};
     for (unsigned s = 0; s < 4; s++) {
         meet(true);
         assert_int_equal(fl_plan_begin(context), 0);
+        (void)fl_plan_layout(context, &p, NULL, 0);
         loop_step(&l);
         if (s == 3) { /* what a thread asks of it is about its own */
             assert_int_equal(fl_plan_layout(context, &p, NULL, 0), 0);
@@ -362,6 +422,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_thread_has_its_plan_and_finds_it_again),
+        cmocka_unit_test(steps_beside_others_are_not_planned),
+        cmocka_unit_test(nor_are_those_that_take_turns),
+        cmocka_unit_test(who_is_gone_is_beside_none),
         cmocka_unit_test(those_that_come_one_after_the_other_share_one),
         cmocka_unit_test(a_member_is_as_good_as_the_context),
         cmocka_unit_test(threads_come_and_go),

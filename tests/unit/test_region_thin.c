@@ -245,7 +245,7 @@ static void a_hundred_blocks_of_a_kind_are_thin(void **state)
     assert_settled();
 }
 
-/* So many samples has a look; whom it had none for has taught nothing, neither this way nor that. */
+/* A look has so many samples. Whom it had none for has taught nothing, neither this nor that. */
 static void who_had_no_look_does_not_rest(void **state)
 {
     (void)state;

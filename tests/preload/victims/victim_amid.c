@@ -1,5 +1,5 @@
 /* A thread's first large block, while another thread's is being served, which takes some time: the
- * program's own pthread_key_create(3), which whoever needs a key at that time calls, does.
+ * program's own pthread_key_create(3) does, which is called by who needs a key at that time.
  *
  *   victim_amid [lock]
  *
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
     }
     char *p = malloc(MIB);
     CHECK(p != NULL);
-    atomic_store(&amid, true); /* nobody wanted a key */
+    atomic_store(&amid, true); /* no key was wanted */
     stamp(p, MIB, 1);
     CHECK(pthread_join(t, NULL) == 0);
     CHECK(is_stamped(p, MIB, 1));
