@@ -36,7 +36,8 @@ static inline uint64_t fl_layout_in_zones(const struct fl_layout *l)
     return bytes;
 }
 
-/* Bytes of memory at once: as many as it is high, unless its sizes belong to different steps. */
+/* Bytes of memory at once: as many as it is high, unless its sizes belong to different steps. Then
+ * what the largest one of them took, and a 64th for granules of which blocks have a part. */
 static inline size_t fl_layout_needs(const struct fl_layout *l)
 {
     uint64_t most = l->largest != 0 ? l->largest + l->largest / 64 : l->height;
