@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Of all buffers together, each at two places at most: as many as a process has addresses for. */
+/* Of a buffer: as many bytes as a process has addresses for. */
 static const uint64_t most_bytes = (uint64_t)1 << 47;
 
 static bool lives(const struct fl_pack_buffer *b)
