@@ -1,7 +1,7 @@
 /* The public calls: a program says which context it is in, and where a step begins and ends.
  *
  * A thread that comes while another one is in the context gets a member of it: a context of its
- * own, with its own plans, found by the same name. It gets the same one again the next time, as
+ * own, with its own plans where it has any, found by the same name. It gets the same one again the next time, as
  * long as no other thread was quicker. Members are as many as ever were in the context at once.
  * State: the list of a context's members, which only grows while it is open. Lock: plan, to add. */
 #include "plan/context.h"
@@ -170,6 +170,13 @@ struct fl_step_context *fl_context_of_thread(struct fl_step_context *c)
 
 static _Thread_local uint32_t last_number; /* of the thread's steps */
 
+void fl_plan_leave_steps(bool all)
+{
+    bool counted = (uint32_t)atomic_load(&fl_plan.stepping) != 0;
+
+    atomic_fetch_sub(&fl_plan.stepping, all && counted);
+}
+
 /* The step has a number; one within another has the number of the last that was begun. Others are
  * beside it if they are in steps, or began one since the thread's last, and since the context's. */
 static void number(struct fl_step_context *c, bool within)
@@ -178,8 +185,8 @@ static void number(struct fl_step_context *c, bool within)
     uint64_t was = atomic_fetch_add(&fl_plan.stepping, one);
     uint32_t last = (uint32_t)(was >> 32);
 
-    c->who.beside =
-        (uint32_t)was != within || (!within && last != last_number && last != c->who.number);
+    c->who.beside = (uint32_t)was != within ||
+                    (!within && last_number != 0 && last != last_number && last != c->who.number);
     c->who.number = last + !within;
     last_number = c->who.number;
 }
@@ -237,7 +244,7 @@ int fl_plan_end(struct fl_step_context *c)
     fl_context_step_end(c);
     c->serve.last = c->serve.layout != NULL ? c->serve.layout : c->serve.last;
     fl_context_enter(c->who.outer);
-    atomic_fetch_sub(&fl_plan.stepping, fl_plan_mine == NULL);
+    fl_plan_leave_steps(fl_plan_mine == NULL);
     c->who.outer = NULL;
     atomic_store(&c->inside, false);
     release(c);

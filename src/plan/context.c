@@ -6,9 +6,9 @@
 /* Jobs in a row that fail, or steps of eight beside others', until the context rests: one step
  * unlike the others is no reason. */
 enum { FAILURES = 3 };
-/* A rest after a plan that was no good is FL_LONG_SERVICE steps, or four times as many where memory
- * moved for it; each next one is twice as long. */
-enum { REST_DOUBLINGS = 10 };
+/* A rest after a plan that was no good is FL_LONG_SERVICE steps, each next one twice as long, or
+ * sixteen times where memory moved for the plan. */
+enum { REST_DOUBLINGS = 10, DOUBLINGS_FOR_MOVES = 4 };
 
 static struct fl_step_context gone;
 struct fl_plan fl_plan; /* all zero until the start: a process without steps pays nothing */
@@ -157,17 +157,21 @@ static enum fl_plan_state next(enum fl_plan_state state, enum event event)
 /* The one place where a state changes. */
 static void go(struct fl_step_context *c, enum event event)
 {
+    enum fl_plan_state had = c->state;
+
     c->state = next(c->state, event);
+    c->serve.bad = c->state == had ? c->serve.bad : 0;
     c->rest.steps = c->state == FL_REST ? c->rest.steps : 0;
     set_mode(c);
 }
 
-/* Twice as long as the last time, where the last plans were no good. */
-static void rest(struct fl_step_context *c, bool longer)
+/* Longer than the last time, where the last plans were no good. */
+static void rest(struct fl_step_context *c, unsigned doublings)
 {
     c->rest.steps = (uint64_t)FL_LONG_SERVICE
-                    << (longer ? fl_min(c->rest.doublings, REST_DOUBLINGS) : 0);
-    c->rest.doublings += longer;
+                    << (doublings != 0 ? fl_min(c->rest.doublings, REST_DOUBLINGS) : 0);
+    c->rest.doublings += doublings;
+    c->rest.asked = atomic_load(&c->who.asked);
     go(c, EVENT_NO_GOOD);
 }
 
@@ -192,9 +196,10 @@ static void forget(struct fl_step_context *c, struct fl_layout *l)
  * up? */
 static const struct {
     bool forgets, rests, drops;
+    unsigned doublings; /* of the next rest */
 } fates[FL_ENDS] = {
-    [FL_END_BAD] = {.forgets = true, .rests = true, .drops = true},
-    [FL_END_MOVES] = {.forgets = true, .rests = true, .drops = true},
+    [FL_END_BAD] = {.forgets = true, .rests = true, .drops = true, .doublings = 1},
+    [FL_END_MOVES] = {true, true, true, .doublings = DOUBLINGS_FOR_MOVES},
     [FL_END_MISMATCHED] = {.drops = true},
     [FL_END_NO_MEMORY] = {.rests = true},
     [FL_END_FORKED] = {.rests = true},
@@ -218,8 +223,7 @@ void fl_context_end_plan(struct fl_step_context *c, enum fl_end why)
     }
     fl_record_drop_all(c);
     if (fates[why].rests) {
-        rest(c, fates[why].drops);
-        c->rest.steps *= why == FL_END_MOVES ? 4 : 1;
+        rest(c, fates[why].doublings);
     } else {
         go(c, EVENT_UNSERVED);
     }
@@ -245,15 +249,7 @@ static bool is_beside_others(const struct fl_step_context *c)
     bool beside =
         c->who.beside || c->who.number != (uint32_t)(atomic_load(&fl_plan.stepping) >> 32);
 
-    return beside && !c->who.asked;
-}
-
-void fl_context_note_asked(struct fl_step_context *c)
-{
-    if (!c->who.asked) {
-        c->who.asked = true;
-        c->rest.steps = fl_min(c->rest.steps, 1);
-    }
+    return beside && !atomic_load_explicit(&c->who.asked, memory_order_relaxed);
 }
 
 static void end_learned_step(struct fl_step_context *c)
@@ -265,8 +261,7 @@ static void end_learned_step(struct fl_step_context *c)
         fl_record_drop_all(c);
     }
     if (__builtin_popcount(c->serve.bad) >= FAILURES) {
-        c->serve.bad = 0;
-        rest(c, true);
+        rest(c, 1);
     }
 }
 
@@ -304,7 +299,7 @@ static void take_made(struct fl_step_context *c)
     } else if (c->state == FL_PACK && atomic_load(&c->job.state) == FL_JOB_NONE) {
         go(c, EVENT_FAILED);
         if (c->job.failures >= FAILURES) {
-            rest(c, true);
+            rest(c, 1);
         }
     }
 }
@@ -362,8 +357,12 @@ static bool wants_record(struct fl_step_context *c)
 void fl_context_step_begin(struct fl_step_context *c)
 {
     c->who.begun_ns = fl_timeline_now();
-    if (c->state == FL_REST && (c->rest.steps == 0 || --c->rest.steps == 0)) {
-        go(c, EVENT_RESTED);
+    if (c->state == FL_REST) {
+        bool asked = atomic_load(&c->who.asked) && !c->rest.asked;
+        c->rest.steps -= c->rest.steps != 0;
+        if (c->rest.steps == 0 || asked) {
+            go(c, EVENT_RESTED);
+        }
     }
     if (c->state == FL_SERVE) {
         serve(c, c->serve.layout);
@@ -390,7 +389,7 @@ void fl_context_in_child(struct fl_step_context *c)
 {
     if (c->state == FL_SERVE &&
         c->serve.layout == NULL) { /* the thread that ended its plan is gone */
-        rest(c, false);
+        rest(c, 0);
     }
     if (c->serve.arena != NULL && c->serve.arena->use.held != 0) { /* its memory is not here */
         c->serve.arena = NULL;

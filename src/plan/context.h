@@ -29,7 +29,7 @@ struct fl_identity {
     bool open;                     /* not freed by the program */
     uint32_t number;               /* of its step, among all that were begun */
     bool beside;                   /* another thread steps, too, in a context of its own */
-    bool asked;                    /* for addresses: it is planned all the same */
+    _Atomic bool asked;            /* for addresses, ever: it is planned all the same. Any thread */
     struct fl_step_context *outer; /* the one this thread was in before */
     struct fl_step_context *of;    /* what it is a member of; NULL: it is the program's */
     _Atomic(struct fl_step_context *) next_member; /* of the same context, the first of all. Lock:
@@ -39,6 +39,7 @@ struct fl_identity {
 /* What a context waits for that rests. Its thread. */
 struct fl_rest {
     uint64_t steps;     /* until it learns again */
+    bool asked;         /* for addresses, before it began */
     unsigned doublings; /* of the next rest */
 };
 
@@ -133,13 +134,15 @@ void fl_context_step_end(struct fl_step_context *c);
 void fl_context_abandon(struct fl_step_context *c);
 /* In a child of fork: what other threads left amid something is not gone on with. */
 void fl_context_in_child(struct fl_step_context *c);
-/* It is asked where its blocks lie: from now on they are planned beside others, too. Its thread. */
-void fl_context_note_asked(struct fl_step_context *c);
 /* The last requests were the first ones of `l`, which we know. */
 void fl_context_resume(struct fl_step_context *c, struct fl_layout *l);
 
 /* There is something for the worker to do. */
 void fl_plan_call_worker(void);
+
+/* The calling thread's innermost step is over; `all`: it is in none. Not counted: its process was
+ * forked by a handler amid the begin or the end. */
+void fl_plan_leave_steps(bool all);
 
 /* With a signal guard: see fl_region_busy. */
 void fl_plan_lock(void);

@@ -151,7 +151,7 @@ void fl_plan_thread_ends(void)
             atomic_store(&c->who.thread, 0);
         }
         c = outer;
-        atomic_fetch_sub(&fl_plan.stepping, outer == NULL);
+        fl_plan_leave_steps(outer == NULL);
     }
     if (fl_plan_default != NULL) {
         fl_context_unmake(fl_plan_default);

@@ -399,7 +399,7 @@ static void wait_for_start(void)
 {
     atomic_store(&is_waited_for, true);
     int rc = fl_sys.wait(&fl_route.booted, FL_BOOT_STARTING, request_patience_ns);
-    if (rc == -ETIMEDOUT) {
+    if (rc != 0 && atomic_load(&fl_route.booted) == FL_BOOT_STARTING) {
         atomic_store(&was_waited_enough, true);
     }
 }
@@ -411,8 +411,8 @@ void fl_boot_for_request(void)
         return;
     }
     fl_boot();
-    if (!starting && atomic_load(&fl_route.booted) == FL_BOOT_STARTING &&
-        !atomic_load(&was_waited_enough)) {
+    if (atomic_load(&fl_route.booted) == FL_BOOT_STARTING && !atomic_load(&was_waited_enough) &&
+        is_worth_a_wait()) {
         wait_for_start();
     }
 }

@@ -38,6 +38,17 @@ static void unknown_steps(unsigned steps, unsigned one_in)
     }
 }
 
+/* As if so many huge pages had been moved for each step. */
+static void moving_steps(unsigned steps, size_t pages)
+{
+    for (unsigned s = 0; s < steps; s++) {
+        assert_int_equal(fl_plan_begin(NULL), 0);
+        loop_step(&usual);
+        fl_plan_default->serve.arena->moved += pages;
+        assert_int_equal(fl_plan_end(NULL), 0);
+    }
+}
+
 /* Its plan is forgotten, or not; nothing of it is held. */
 static void ended(const struct fl_step_context *c, enum fl_plan_state state, bool known)
 {
@@ -125,12 +136,34 @@ static void forked(void **state)
     assert_int_equal(fl_plan_default->state, FL_SERVE);
 }
 
+/* Two of eight; and what moves into a new arena is not held against its first step. */
+static void memory_moves(void **state)
+{
+    enum { MUCH = 100, FEW = 4 };
+
+    (void)state;
+    learn();
+    moving_steps(8, FEW);
+    moving_steps(1, MUCH);
+    moving_steps(7, 0);
+    moving_steps(1, MUCH);
+    assert_int_equal(fl_plan_default->state, FL_SERVE);
+    loop_over(&usual);
+    fl_region_release(&region); /* the arena, too */
+    moving_steps(1, MUCH);
+    assert_int_equal(fl_plan_default->state, FL_SERVE);
+    moving_steps(1, MUCH);
+    loop_over(&usual);
+    ended(fl_plan_default, FL_REST, false);
+    assert_int_equal(fl_plan_default->rest.steps, FL_LONG_SERVICE);
+    assert_int_equal(fl_plan_default->rest.doublings, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad),
-        cmocka_unit_test(mismatched),
-        cmocka_unit_test(without_memory),
+        cmocka_unit_test(bad),        cmocka_unit_test(memory_moves),
+        cmocka_unit_test(mismatched), cmocka_unit_test(without_memory),
         cmocka_unit_test(forked),
     };
 

@@ -130,8 +130,49 @@ static void nor_are_those_that_take_turns(void **state)
         finish(&o);
     }
     assert_int_equal(loop_planned(&l), 0);
-    assert_int_equal(plan_stats().layouts, 0);
     loop_over(&l);
+}
+
+/* Asked amid a rest, by a mark of another thread's or for the layout, it learns at once. */
+static void who_asks_is_planned_beside_others(void **state)
+{
+    static struct loop l;
+    struct fl_plan_layout p;
+
+    (void)each(state);
+    l = (struct loop){.ask = usual, .n = N};
+    atomic_fetch_add(&fl_plan.stepping, 1); /* another one, for ever */
+    loop_declared(&l, context, 4);
+    assert_int_equal(context->state, FL_REST);
+    assert_int_equal(fl_plan_begin(context), 0);
+    assert_int_equal(fl_plan_layout(context, &p, NULL, 0), -ENODATA);
+    loop_step(&l);
+    assert_int_equal(fl_plan_end(context), 0);
+    loop_declared(&l, context, 4);
+    assert_int_equal(loop_planned(&l), N);
+    loop_over(&l);
+}
+
+static struct loop marks;
+static void mark(unsigned i)
+{
+    if (i == N / 2) {
+        assert_int_equal(fl_plan_mark_zone(marks.at[i - 1], 1), 0);
+        marks.also = NULL;
+    }
+}
+
+static void whose_block_is_marked_is_planned(void **state)
+{
+    (void)each(state);
+    marks = (struct loop){.ask = usual, .n = N, .also = mark};
+    atomic_fetch_add(&fl_plan.stepping, 1);
+    assert_int_equal(fl_plan_begin(context), 0);
+    loop_step(&marks);
+    assert_int_equal(fl_plan_end(context), 0);
+    loop_declared(&marks, context, 5);
+    assert_int_equal(loop_planned(&marks), N);
+    loop_over(&marks);
 }
 
 /* The thread ends within its step, or is not in the child of a fork. */
@@ -424,6 +465,8 @@ int main(void)
         cmocka_unit_test(each_thread_has_its_plan_and_finds_it_again),
         cmocka_unit_test(steps_beside_others_are_not_planned),
         cmocka_unit_test(nor_are_those_that_take_turns),
+        cmocka_unit_test(who_asks_is_planned_beside_others),
+        cmocka_unit_test(whose_block_is_marked_is_planned),
         cmocka_unit_test(who_is_gone_is_beside_none),
         cmocka_unit_test(those_that_come_one_after_the_other_share_one),
         cmocka_unit_test(a_member_is_as_good_as_the_context),

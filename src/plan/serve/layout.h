@@ -41,8 +41,10 @@ static inline uint64_t fl_layout_in_zones(const struct fl_layout *l)
 static inline size_t fl_layout_needs(const struct fl_layout *l)
 {
     uint64_t most = l->largest != 0 ? l->largest + l->largest / 64 : l->height;
+    uint64_t needs = most + fl_layout_in_zones(l);
 
-    return fl_min(l->height, most + fl_layout_in_zones(l));
+    /* A page or two less than all would go round in it. */
+    return needs + 2 * fl_page.huge >= l->height ? l->height : needs;
 }
 
 struct fl_layout *fl_layout_new(size_t n);

@@ -89,7 +89,8 @@ void fl_replay_resume(struct fl_step_context *c)
 static bool moves_much(const struct fl_serve *s)
 {
     size_t moved = s->arena != NULL ? s->arena->moved - s->step.moved : 0;
-    size_t may = s->step.asked / FL_BAD_PART + fl_layout_in_zones(s->layout);
+    size_t twice = s->served < 2 ? fl_layout_in_zones(s->layout) : 0;
+    size_t may = s->step.asked / FL_BAD_PART + twice;
 
     return !s->step.opened && moved > SOME_PAGES + may / fl_page.huge;
 }

@@ -63,6 +63,7 @@ static int mark_planned(const struct fl_extent *e, uint32_t zone)
     }
     atomic_signal_fence(memory_order_seq_cst);
     int rc = mark_entry(c, (size_t)(e - e->inner->block), zone);
+    atomic_store(&c->who.asked, true);
     atomic_signal_fence(memory_order_seq_cst);
     atomic_store_explicit(&c->inside, false, memory_order_relaxed);
     return rc;
@@ -78,13 +79,13 @@ int fl_plan_mark_zone(const void *p, uint32_t zone)
     if (e == NULL) {
         return -ENOENT;
     }
-    if (fl_plan_mine != NULL) {
-        fl_context_note_asked(fl_plan_mine);
-    }
     uint32_t watcher = e->life != 0 ? e->watcher : 0;
     /* Another thread that frees it meanwhile leaves other figures there. */
     bool recorded = watcher < atomic_load(&fl_plan.ncontexts) &&
                     fl_record_mark(fl_plan.context[watcher], e->life, zone);
+    if (recorded) {
+        atomic_store(&fl_plan.context[watcher]->who.asked, true);
+    }
     int rc = e->content == FL_CONTENT_INNER ? mark_planned(e, zone) : -ENOENT;
     return recorded ? 0 : rc;
 }
@@ -219,10 +220,10 @@ static int look_and_hold(struct fl_step_context *c, struct fl_plan_layout *out,
     bool is_mine = entered || none == self; /* else another thread is in it */
     if (is_mine && !atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         atomic_signal_fence(memory_order_seq_cst);
-        if (c->who.open) {
-            fl_context_note_asked(c);
-        }
         rc = c->who.open ? look(c, out, place, room) : -EINVAL;
+        if (c->who.open) {
+            atomic_store(&c->who.asked, true);
+        }
         rc = rc == 0 && holds ? hold_all(c->serve.arena) : rc;
         atomic_signal_fence(memory_order_seq_cst);
         atomic_store_explicit(&c->inside, false, memory_order_relaxed);

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <time.h>
 
+enum { MANY = 5000 };
+
 static _Atomic bool armed, amid;
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 static bool locks;
@@ -47,6 +49,10 @@ static void *second(void *unused)
     char *p = malloc(MIB);
     CHECK(p != NULL);
     stamp(p, MIB, 2);
+    for (int i = 0; locks && i < MANY;
+         i++) { /* it waits once: else for longer than a test may take */
+        free(malloc(MIB));
+    }
     if (locks) {
         pthread_mutex_unlock(&held);
     }
