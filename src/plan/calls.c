@@ -1,8 +1,8 @@
 /* The public calls: a program says which context it is in, and where a step begins and ends.
  *
  * A thread that comes while another one is in the context gets a member of it: a context of its
- * own, with its own plans where it has any, found by the same name. It gets the same one again the next time, as
- * long as no other thread was quicker. Members are as many as ever were in the context at once.
+ * own, with its own plans where it has any, found by the same name. It gets the same one again the
+ * next time, as long as no other thread was quicker. Members are as many as ever were in the context at once.
  * State: the list of a context's members, which only grows while it is open. Lock: plan, to add. */
 #include "plan/context.h"
 
