@@ -1,8 +1,8 @@
 /* The public calls: a program says which context it is in, and where a step begins and ends.
  *
  * A thread that comes while another one is in the context gets a member of it: a context of its
- * own, with its own plans where it has any, found by the same name. It gets the same one again the
- * next time, as long as no other thread was quicker. Members are as many as ever were in the context at once.
+ * own, found by the same name. It gets the same one again the next time, as long as no other thread
+ * was quicker. Members are as many as ever were in the context at once.
  * State: the list of a context's members, which only grows while it is open. Lock: plan, to add. */
 #include "plan/context.h"
 
@@ -169,13 +169,6 @@ struct fl_step_context *fl_context_of_thread(struct fl_step_context *c)
 }
 
 static _Thread_local uint32_t last_number; /* of the thread's steps */
-
-void fl_plan_leave_steps(bool all)
-{
-    bool counted = (uint32_t)atomic_load(&fl_plan.stepping) != 0;
-
-    atomic_fetch_sub(&fl_plan.stepping, all && counted);
-}
 
 /* The step has a number; one within another has the number of the last that was begun. Others are
  * beside it if they are in steps, or began one since the thread's last, and since the context's. */

@@ -3,8 +3,7 @@
  * in fl_context_end_plan() alone. */
 #include "plan/context.h"
 
-/* Jobs in a row that fail, or steps of eight beside others', until the context rests: one step
- * unlike the others is no reason. */
+/* Jobs in a row that fail, or steps of eight beside others', until the context rests. */
 enum { FAILURES = 3 };
 /* A rest after a plan that was no good is FL_LONG_SERVICE steps, each next one twice as long, or
  * sixteen times where memory moved for the plan. */
@@ -56,27 +55,6 @@ void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c)
 void fl_plan_set_tick(uint64_t tick_ns)
 {
     atomic_store(&fl_plan.config.tick_ns, tick_ns);
-}
-
-bool fl_context_knows_any(const struct fl_step_context *c)
-{
-    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
-        if (c->serve.known[i] != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
-unsigned fl_context_find_known(const struct fl_step_context *c, uint64_t hash, uint32_t n)
-{
-    unsigned i = 0;
-
-    while (i < FL_LAYOUTS && (c->serve.known[i] == NULL || c->serve.known[i]->hash != hash ||
-                              c->serve.known[i]->n != n)) {
-        i++;
-    }
-    return i;
 }
 
 /* What its thread's requests have to be shown to. */
@@ -358,9 +336,8 @@ void fl_context_step_begin(struct fl_step_context *c)
 {
     c->who.begun_ns = fl_timeline_now();
     if (c->state == FL_REST) {
-        bool asked = atomic_load(&c->who.asked) && !c->rest.asked;
         c->rest.steps -= c->rest.steps != 0;
-        if (c->rest.steps == 0 || asked) {
+        if (c->rest.steps == 0 || c->rest.asked != atomic_load(&c->who.asked)) {
             go(c, EVENT_RESTED);
         }
     }
@@ -401,7 +378,6 @@ void fl_context_in_child(struct fl_step_context *c)
 
 void fl_context_resume(struct fl_step_context *c, struct fl_layout *l)
 {
-    c->serve.bad = 0;
     c->serve.mismatched_steps = 0;
     fl_record_drop_all(c);
     serve(c, l);

@@ -86,16 +86,7 @@ static inline uintptr_t fl_plan_self(void)
 }
 extern struct fl_cursor fl_plan_no_cursor;
 
-/* Memory of the planner's own: fl_own_map, fl_own_unmap. Any thread. */
-static inline void *fl_plan_map(size_t len)
-{
-    return fl_own_map(&fl_plan.memory, len);
-}
-static inline void fl_plan_unmap(void *p, size_t len)
-{
-    fl_own_unmap(&fl_plan.memory, p, len);
-}
-/* Its addresses, beside the window's, are taken. Lock: plan, or boot. */
+/* The addresses of fl_plan.memory, beside the window's, are taken. Lock: plan, or boot. */
 void fl_plan_claim_memory(void);
 
 /* Layout `i` of those that are known is `l`; NULL: none. */
@@ -105,7 +96,6 @@ static inline void fl_context_set_known(struct fl_step_context *c, unsigned i, s
     c->serve.ready = false;
 }
 
-/* context.c */
 /* What the calling thread has of `c`, that or a member; NULL: its innermost one, or its own. NULL:
  * it has none. */
 struct fl_step_context *fl_context_of_thread(struct fl_step_context *c);
@@ -140,9 +130,12 @@ void fl_context_resume(struct fl_step_context *c, struct fl_layout *l);
 /* There is something for the worker to do. */
 void fl_plan_call_worker(void);
 
-/* The calling thread's innermost step is over; `all`: it is in none. Not counted: its process was
- * forked by a handler amid the begin or the end. */
-void fl_plan_leave_steps(bool all);
+/* The thread's step is over; `all`: it is in none. One that is not counted: a handler forked amid
+ * its begin or end. */
+static inline void fl_plan_leave_steps(bool all)
+{
+    atomic_fetch_sub(&fl_plan.stepping, all && (uint32_t)atomic_load(&fl_plan.stepping) != 0);
+}
 
 /* With a signal guard: see fl_region_busy. */
 void fl_plan_lock(void);

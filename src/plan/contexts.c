@@ -111,6 +111,27 @@ void fl_context_leave(struct fl_step_context *c)
     fl_plan_unlock();
 }
 
+bool fl_context_knows_any(const struct fl_step_context *c)
+{
+    for (unsigned i = 0; i < FL_LAYOUTS; i++) {
+        if (c->serve.known[i] != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+unsigned fl_context_find_known(const struct fl_step_context *c, uint64_t hash, uint32_t n)
+{
+    unsigned i = 0;
+
+    while (i < FL_LAYOUTS && (c->serve.known[i] == NULL || c->serve.known[i]->hash != hash ||
+                              c->serve.known[i]->n != n)) {
+        i++;
+    }
+    return i;
+}
+
 struct fl_step_context *fl_context_make(void)
 {
     fl_plan_lock();
@@ -199,8 +220,8 @@ static void go_on_in_child(struct fl_step_context *c)
 /* A context goes on that this thread was in, or none. */
 void fl_plan_fork_child(bool whole)
 {
-    uint64_t begun = atomic_load(&fl_plan.stepping) >> 32 << 32;
-    atomic_store(&fl_plan.stepping, begun + (fl_plan_mine != NULL));
+    atomic_fetch_and(&fl_plan.stepping, ~(uint64_t)UINT32_MAX);
+    atomic_fetch_add(&fl_plan.stepping, fl_plan_mine != NULL);
     for (uint32_t i = 0; whole && i < atomic_load(&fl_plan.ncontexts); i++) {
         go_on_in_child(fl_plan.context[i]);
     }

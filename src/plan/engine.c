@@ -34,11 +34,11 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
     }
     struct fl_layout *l = fl_layout_new(lives[0].n);
     size_t scratch_len = fl_merge_scratch(lives[0].n, nlives);
-    void *scratch = l != NULL ? fl_plan_map(scratch_len) : NULL;
+    void *scratch = l != NULL ? fl_own_map(&fl_plan.memory, scratch_len) : NULL;
     int rc = scratch != NULL ? fl_merge(lives, nlives, l->slot, &l->largest, scratch, scratch_len)
                              : -ENOMEM;
 
-    fl_plan_unmap(scratch, scratch_len);
+    fl_own_unmap(&fl_plan.memory, scratch, scratch_len);
     if (rc != 0) {
         fl_layout_free(l);
         return NULL;

@@ -45,7 +45,7 @@ static bool make_buffers(const struct fl_layout *l, struct fl_merge_buffers *out
 {
     struct fl_merge_unit unit = {FL_GRANULE, FL_HUGE_FROM, fl_page.huge};
 
-    out->buffer = fl_plan_map(buffers_len(l));
+    out->buffer = fl_own_map(&fl_plan.memory, buffers_len(l));
     if (out->buffer != NULL) {
         out->back = (uint32_t *)(out->buffer + 2 * (size_t)l->n);
         fl_merge_buffers(l->slot, l->n, unit, out);
@@ -56,10 +56,10 @@ static bool make_buffers(const struct fl_layout *l, struct fl_merge_buffers *out
 static int find_offsets(struct fl_merge_buffers *b, struct fl_pack_result *out)
 {
     size_t len = fl_pack_scratch(b->free);
-    void *scratch = fl_plan_map(len);
+    void *scratch = fl_own_map(&fl_plan.memory, len);
     int rc = scratch != NULL ? fl_pack(b->buffer, b->free, scratch, len, out) : -ENOMEM;
 
-    fl_plan_unmap(scratch, len);
+    fl_own_unmap(&fl_plan.memory, scratch, len);
     return rc;
 }
 
@@ -108,6 +108,6 @@ int fl_engine_pack(struct fl_layout *l)
         }
         l->height = fl_max(floor + found.height, FL_GRANULE);
     }
-    fl_plan_unmap(b.buffer, buffers_len(l));
+    fl_own_unmap(&fl_plan.memory, b.buffer, buffers_len(l));
     return rc;
 }

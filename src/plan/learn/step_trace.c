@@ -46,7 +46,7 @@ void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec)
         return;
     }
     size_t lines = LINE * ((size_t)rec->n + 1), size = lines + PATH;
-    char *buf = fl_plan_map(size);
+    char *buf = fl_own_map(&fl_plan.memory, size);
     pid_t tid = fl_call_tid();
     struct fl_text t = fl_text_on(buf, lines);
 
@@ -64,5 +64,5 @@ void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec)
         }
         traced[c->who.id - 1]++;
     }
-    fl_plan_unmap(buf, size);
+    fl_own_unmap(&fl_plan.memory, buf, size);
 }

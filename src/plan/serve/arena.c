@@ -184,11 +184,11 @@ static bool has_words(struct fl_arena *a, size_t granules)
     if (words <= a->words) {
         return true;
     }
-    _Atomic uint64_t *word = fl_plan_map(words * sizeof *word);
+    _Atomic uint64_t *word = fl_own_map(&fl_plan.memory, words * sizeof *word);
     if (word == NULL) {
         return false;
     }
-    fl_plan_unmap(a->claimed.word, a->words * sizeof *word);
+    fl_own_unmap(&fl_plan.memory, a->claimed.word, a->words * sizeof *word);
     a->claimed.word = word;
     a->words = words;
     return true;

@@ -12,7 +12,7 @@ struct fl_arena *fl_arena_new(void)
     while (a != NULL && (a->use.owned || atomic_load(&a->height) != 0)) {
         a = a->next;
     }
-    if (a == NULL && (a = fl_plan_map(sizeof *a)) != NULL) {
+    if (a == NULL && (a = fl_own_map(&fl_plan.memory, sizeof *a)) != NULL) {
         a->next = fl_plan.arenas;
         fl_plan.arenas = a;
     }

@@ -12,7 +12,7 @@ static size_t bytes_of(size_t n)
 
 struct fl_layout *fl_layout_new(size_t n)
 {
-    struct fl_layout *l = fl_plan_map(bytes_of(n));
+    struct fl_layout *l = fl_own_map(&fl_plan.memory, bytes_of(n));
 
     if (l != NULL) {
         l->n = (uint32_t)n;
@@ -36,7 +36,7 @@ struct fl_layout *fl_layout_copy(const struct fl_layout *from)
 void fl_layout_free(struct fl_layout *l)
 {
     if (l != NULL) {
-        fl_plan_unmap(l, bytes_of(l->n));
+        fl_own_unmap(&fl_plan.memory, l, bytes_of(l->n));
     }
 }
 

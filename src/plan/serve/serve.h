@@ -33,8 +33,7 @@ struct fl_serve {
     unsigned served;               /* steps in a row, since a plan was taken up */
     unsigned regrow_at;            /* as many, from which on a layout that grew is made anew */
     unsigned mismatched_steps;     /* in a row that nearly nothing of was known */
-    uint8_t bad;                   /* a bit for each of the last eight steps that missed too much,
-                                    * or had others beside them */
+    uint8_t bad;                   /* a bit for each of the last eight steps: see fl_replay_end */
     bool ready; /* its arena has what all known layouts need; false: that is to be looked at */
 };
 

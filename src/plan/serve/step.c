@@ -89,8 +89,7 @@ void fl_replay_resume(struct fl_step_context *c)
 static bool moves_much(const struct fl_serve *s)
 {
     size_t moved = s->arena != NULL ? s->arena->moved - s->step.moved : 0;
-    size_t twice = s->served < 2 ? fl_layout_in_zones(s->layout) : 0;
-    size_t may = s->step.asked / FL_BAD_PART + twice;
+    size_t may = s->step.asked / FL_BAD_PART + (s->served < 2 ? fl_layout_in_zones(s->layout) : 0);
 
     return !s->step.opened && moved > SOME_PAGES + may / fl_page.huge;
 }
@@ -119,7 +118,7 @@ enum fl_end fl_replay_end(struct fl_step_context *c, bool beside)
     if (s->mismatched_steps >= MISMATCHED_MOST) { /* from the first on: it is right for none */
         return s->served > s->mismatched_steps ? FL_END_MISMATCHED : FL_END_BAD;
     }
-    unsigned n = bad ? (unsigned)__builtin_popcount(s->bad) : 0;
+    int n = bad ? __builtin_popcount(s->bad) : 0;
     return moves && n >= MOVES_OF_EIGHT ? FL_END_MOVES
            : n >= BAD_OF_EIGHT          ? FL_END_BAD
                                         : FL_END_NOT;
@@ -147,7 +146,6 @@ void fl_replay_off(struct fl_step_context *c)
     }
     c->serve.layout = NULL;
     fl_replay_go_nowhere(c);
-    c->serve.bad = 0;
     c->serve.served = c->serve.regrow_at = 0;
     c->serve.mismatched_steps = 0;
 }
