@@ -310,6 +310,10 @@ static void begin(struct program *g)
     }
     MUST(rc == 0);
     MUST(fl_plan_begin(g->in) == -EINVAL);
+    struct fl_plan_layout
+        l; /* most ask where blocks lie, or threads that step at once have no plan */
+    rc = draw(g, 4) != 0 ? fl_plan_layout(g->in, &l, NULL, 0) : 0;
+    MUST(rc == 0 || rc == -ENODATA);
 }
 
 static void end(struct program *g)
