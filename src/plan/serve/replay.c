@@ -4,6 +4,8 @@
  * next few, so that one more or one less shifts nothing. */
 #include "plan/context.h"
 
+enum { UNLIKE_PART = 64 }; /* README.md, Constants */
+
 static bool fits(const struct fl_plan_entry *s, size_t len)
 {
     return len - s->least <= s->most - s->least;
@@ -168,6 +170,19 @@ static struct fl_extent *at_entry(struct fl_step_context *c, const struct fl_pla
     return again ? fl_arena_take(c->serve.arena, granule, len, s->room) : e;
 }
 
+/* A step that began as the layout's and goes on otherwise would hold what it asks for beside the
+ * places that wait for it: the plan ends at once, and its memory is the region's. Unless it was
+ * asked where blocks lie. */
+static void end_if_unlike(struct fl_step_context *c)
+{
+    const struct fl_step_figures *f = &c->serve.step;
+
+    if (f->begun_alike && f->missed > f->exempt + c->serve.layout->height / UNLIKE_PART &&
+        !atomic_load_explicit(&c->who.asked, memory_order_relaxed)) {
+        fl_context_end_plan(c, FL_END_BAD);
+    }
+}
+
 /* What has no entry, or cannot have it, goes the ordinary way: it may stay for ever, and would be
  * in the way in each step. That it finds memory there is the region's matter, which takes what is
  * idle here: see fl_plan_lend. */
@@ -175,11 +190,14 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
 {
     const struct fl_plan_entry *s = c->serve.cursor.next;
 
+    c->serve.step.begun_alike |=
+        c->serve.step.requests >= FL_SIGNATURE && c->serve.step.mismatched == 0;
     note_request(c, len);
     c->serve.step.asked += len;
     if (FL_UNLIKELY(s == c->serve.end || !fits(s, len)) && (s = find_entry(c, len)) == NULL) {
         fl_stats_bump(&c->stats.unseated);
         count_miss(c, len, false);
+        end_if_unlike(c);
         return NULL;
     }
     go_on_at(c, s + 1);

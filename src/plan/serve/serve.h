@@ -18,6 +18,7 @@ struct fl_step_figures {
     uint32_t displaced;     /* of these, those whose place was another block's */
     size_t moved;           /* of the arena, when the step began */
     bool opened;            /* the arena is new in this step */
+    bool begun_alike;       /* its first requests were those of the layout */
 };
 
 struct fl_serve {
