@@ -136,6 +136,26 @@ static void forked(void **state)
     assert_int_equal(fl_plan_default->state, FL_SERVE);
 }
 
+/* It would hold what it asks for beside the places that wait. */
+static void another_step_that_began_alike(void **state)
+{
+    struct ask ask[N];
+    struct loop l = {.ask = ask, .n = N};
+
+    (void)state;
+    learn();
+    loop_over(&usual);
+    memcpy(ask, usual.ask, sizeof ask);
+    for (unsigned i = 4; i < 20; i++) {
+        ask[i].n += MIB(3) + i * KIB(64);
+    }
+    assert_int_equal(fl_plan_begin(NULL), 0);
+    loop_step(&l);
+    ended(fl_plan_default, FL_REST, false);
+    assert_int_equal(fl_plan_end(NULL), 0);
+    loop_over(&l);
+}
+
 /* Two of eight; and what moves into a new arena is not held against its first step. */
 static void memory_moves(void **state)
 {
@@ -162,8 +182,11 @@ static void memory_moves(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad),        cmocka_unit_test(memory_moves),
-        cmocka_unit_test(mismatched), cmocka_unit_test(without_memory),
+        cmocka_unit_test(bad),
+        cmocka_unit_test(memory_moves),
+        cmocka_unit_test(another_step_that_began_alike),
+        cmocka_unit_test(mismatched),
+        cmocka_unit_test(without_memory),
         cmocka_unit_test(forked),
     };
 

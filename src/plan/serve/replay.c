@@ -4,7 +4,7 @@
  * next few, so that one more or one less shifts nothing. */
 #include "plan/context.h"
 
-enum { UNLIKE_PART = 64 }; /* README.md, Constants */
+enum { INSTEAD_PART = 64 }; /* README.md, Constants */
 
 static bool fits(const struct fl_plan_entry *s, size_t len)
 {
@@ -170,17 +170,30 @@ static struct fl_extent *at_entry(struct fl_step_context *c, const struct fl_pla
     return again ? fl_arena_take(c->serve.arena, granule, len, s->room) : e;
 }
 
-/* A step that began as the layout's and goes on otherwise would hold what it asks for beside the
- * places that wait for it: the plan ends at once, and its memory is the region's. Unless it was
- * asked where blocks lie. */
-static void end_if_unlike(struct fl_step_context *c)
+/* A step that began as the layout's, and asks for other blocks in place of those expected, holds
+ * them beside the places that wait: the plan ends at once, and its memory is the region's. Not for
+ * one more here and there; nor if it was asked where blocks lie. */
+static void note_unknown(struct fl_step_context *c, size_t len)
 {
-    const struct fl_step_figures *f = &c->serve.step;
+    struct fl_step_figures *f = &c->serve.step;
+    bool in_a_row = f->unknown_at == c->serve.cursor.next;
 
-    if (f->begun_alike && f->missed > f->exempt + c->serve.layout->height / UNLIKE_PART &&
-        !atomic_load_explicit(&c->who.asked, memory_order_relaxed)) {
+    f->instead += in_a_row ? f->unknown : 0;
+    f->unknown = len;
+    f->unknown_at = c->serve.cursor.next;
+    if (f->begun_alike && !atomic_load_explicit(&c->who.asked, memory_order_relaxed) &&
+        f->instead > f->exempt + 2 * fl_page.huge + c->serve.layout->height / INSTEAD_PART) {
         fl_context_end_plan(c, FL_END_BAD);
     }
+}
+
+/* The step goes on at `s`, and passes over what was expected before it. */
+static void note_passed(struct fl_step_context *c, const struct fl_plan_entry *s)
+{
+    struct fl_step_figures *f = &c->serve.step;
+    const struct fl_plan_entry *from = c->serve.cursor.next;
+
+    f->instead += f->unknown_at == from ? fl_min(f->unknown, s->before - from->before) : 0;
 }
 
 /* What has no entry, or cannot have it, goes the ordinary way: it may stay for ever, and would be
@@ -197,9 +210,10 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
     if (FL_UNLIKELY(s == c->serve.end || !fits(s, len)) && (s = find_entry(c, len)) == NULL) {
         fl_stats_bump(&c->stats.unseated);
         count_miss(c, len, false);
-        end_if_unlike(c);
+        note_unknown(c, len);
         return NULL;
     }
+    note_passed(c, s);
     go_on_at(c, s + 1);
     if (s->granule[c->serve.cursor.parity] == FL_ENTRY_NONE) { /* known, and not planned */
         c->serve.step.asked -= len;

@@ -12,13 +12,16 @@ enum { FL_LONG_SERVICE = 64 };
 /* The step under way. */
 struct fl_step_figures {
     uint64_t asked, missed; /* bytes */
-    uint64_t exempt;        /* of these: what a change of phase was recognised by */
-    uint32_t requests;      /* in this step, or since the last boundary */
-    uint32_t mismatched;    /* of these, those that were not where the plan says */
-    uint32_t displaced;     /* of these, those whose place was another block's */
-    size_t moved;           /* of the arena, when the step began */
-    bool opened;            /* the arena is new in this step */
-    bool begun_alike;       /* its first requests were those of the layout */
+    uint64_t instead;       /* of what missed, that was asked for in place of what was expected */
+    uint64_t unknown;       /* the last request that no entry stands for, */
+    const struct fl_plan_entry *unknown_at; /* and what was expected then */
+    uint64_t exempt;                        /* of these: what a change of phase was recognised by */
+    uint32_t requests;                      /* in this step, or since the last boundary */
+    uint32_t mismatched;                    /* of these, those that were not where the plan says */
+    uint32_t displaced;                     /* of these, those whose place was another block's */
+    size_t moved;                           /* of the arena, when the step began */
+    bool opened;                            /* the arena is new in this step */
+    bool begun_alike;                       /* its first requests were those of the layout */
 };
 
 struct fl_serve {
