@@ -177,7 +177,10 @@ static const struct {
     unsigned doublings; /* of the next rest */
 } fates[FL_ENDS] = {
     [FL_END_BAD] = {.forgets = true, .rests = true, .drops = true, .doublings = 1},
-    [FL_END_MOVES] = {true, true, true, .doublings = DOUBLINGS_FOR_MOVES},
+    [FL_END_MOVES] = {.forgets = true,
+                      .rests = true,
+                      .drops = true,
+                      .doublings = DOUBLINGS_FOR_MOVES},
     [FL_END_MISMATCHED] = {.drops = true},
     [FL_END_NO_MEMORY] = {.rests = true},
     [FL_END_FORKED] = {.rests = true},

@@ -10,14 +10,13 @@ enum { N = 30, THREADS = 6, STEPS = 12 };
 static struct fl_step_context *context;
 static pthread_barrier_t all;
 static const struct ask *usual; /* theirs all */
-static bool asks;
+static bool asks;               /* where its blocks lie, each of them */
 
 struct other {
     pthread_t thread;
     struct loop l;
     unsigned steps;
     bool waits; /* for all in the midst of each step */
-    bool asks;  /* where its blocks lie */
     int begun, ended, again;
     unsigned same, planned; /* requests of the last step */
 };
@@ -37,7 +36,7 @@ static void *run(void *arg)
         meet(o->waits);
         struct fl_plan_layout p;
         o->begun |= fl_plan_begin(context);
-        (void)(o->asks && fl_plan_layout(context, &p, NULL, 0));
+        (void)(asks && fl_plan_layout(context, &p, NULL, 0));
         o->again = fl_plan_begin(context);
         loop_step(&o->l);
         meet(o->waits);
@@ -52,7 +51,7 @@ static void *run(void *arg)
 
 static void start(struct other *o, bool waits, unsigned steps)
 {
-    *o = (struct other){.l = {.ask = usual, .n = N}, .steps = steps, .waits = waits, .asks = asks};
+    *o = (struct other){.l = {.ask = usual, .n = N}, .steps = steps, .waits = waits};
     assert_int_equal(pthread_create(&o->thread, NULL, run, o), 0);
 }
 
@@ -133,7 +132,7 @@ static void nor_are_those_that_take_turns(void **state)
     loop_over(&l);
 }
 
-/* Asked amid a rest, by a mark of another thread's or for the layout, it learns at once. */
+/* Asked amid a rest, it learns at once. */
 static void who_asks_is_planned_beside_others(void **state)
 {
     static struct loop l;
