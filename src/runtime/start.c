@@ -6,9 +6,9 @@
  * go to the next allocator, and what the start allocates itself is served. Large ones of other
  * threads wait for it, but not for long, since it may want what such a thread holds: hundreds of
  * them would be the next allocator's, whose heaps keep what is freed. Public calls and dlopen wait
- * for longer, see fl_boot_for_call. It does not begin in a child of vfork(2), which has the parent's
- * memory, nor while another thread forks, nor where a filter has come that kills, nor where all is
- * the next allocator's.
+ * for longer, see fl_boot_for_call. It does not begin in a child of vfork(2), which has the
+ * parent's memory, nor while another thread forks, nor where a filter has come that kills, nor
+ * where all is the next allocator's.
  *
  * What the start reads is right whenever it is read (page sizes, limits, memory, the nodes and the
  * cpuset), or was read at load, for it may be wrong by now: the environment, the policy and the
