@@ -170,30 +170,21 @@ static struct fl_extent *at_entry(struct fl_step_context *c, const struct fl_pla
     return again ? fl_arena_take(c->serve.arena, granule, len, s->room) : e;
 }
 
-/* A step that began as the layout's, and asks for other blocks in place of those expected, holds
- * them beside the places that wait: the plan ends at once, and its memory is the region's. Not for
- * one more here and there; nor if it was asked where blocks lie. */
+/* A step that began as the layout's, and asks for others where the plan expects some, one after the
+ * other, holds them beside the places that wait: the plan ends at once, and its memory is the
+ * region's. Not for one more here and there; nor if it was asked where blocks lie. */
 static void note_unknown(struct fl_step_context *c, size_t len)
 {
     struct fl_step_figures *f = &c->serve.step;
-    bool in_a_row = f->unknown_at == c->serve.cursor.next;
+    uint64_t before = f->unknown_at == c->serve.cursor.next ? f->unknown : 0;
+    uint64_t most = FL_SOME_PAGES * fl_page.huge + c->serve.layout->height / INSTEAD_PART;
 
-    f->instead += in_a_row ? f->unknown : 0;
-    f->unknown = len;
+    f->unknown = before + len;
     f->unknown_at = c->serve.cursor.next;
     if (f->begun_alike && !atomic_load_explicit(&c->who.asked, memory_order_relaxed) &&
-        f->instead > f->exempt + 2 * fl_page.huge + c->serve.layout->height / INSTEAD_PART) {
+        before > f->exempt + most) {
         fl_context_end_plan(c, FL_END_BAD);
     }
-}
-
-/* The step goes on at `s`, and passes over what was expected before it. */
-static void note_passed(struct fl_step_context *c, const struct fl_plan_entry *s)
-{
-    struct fl_step_figures *f = &c->serve.step;
-    const struct fl_plan_entry *from = c->serve.cursor.next;
-
-    f->instead += f->unknown_at == from ? fl_min(f->unknown, s->before - from->before) : 0;
 }
 
 /* What has no entry, or cannot have it, goes the ordinary way: it may stay for ever, and would be
@@ -213,7 +204,6 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
         note_unknown(c, len);
         return NULL;
     }
-    note_passed(c, s);
     go_on_at(c, s + 1);
     if (s->granule[c->serve.cursor.parity] == FL_ENTRY_NONE) { /* known, and not planned */
         c->serve.step.asked -= len;

@@ -6,16 +6,16 @@
 #include "plan/serve/layout.h"
 
 enum { FL_LAYOUTS = 4 }; /* of a context: README.md, Constants */
-/* Steps in a row after which a plan was good, and a thread that is elsewhere has moved for good. */
-enum { FL_LONG_SERVICE = 64 };
+/* Steps in a row after which a plan was good, and a thread that is elsewhere has moved for good; and
+ * huge pages by which no step is judged. */
+enum { FL_LONG_SERVICE = 64, FL_SOME_PAGES = 4 };
 
 /* The step under way. */
 struct fl_step_figures {
     uint64_t asked, missed; /* bytes */
-    uint64_t instead;       /* of what missed, that was asked for in place of what was expected */
-    uint64_t unknown;       /* the last request that no entry stands for, */
-    const struct fl_plan_entry *unknown_at; /* and what was expected then */
-    uint64_t exempt;                        /* of these: what a change of phase was recognised by */
+    uint64_t exempt;        /* of these: what a change of phase was recognised by */
+    uint64_t unknown;       /* of the last requests in a row that no entry stands for, */
+    const struct fl_plan_entry *unknown_at; /* where this was expected */
     uint32_t requests;                      /* in this step, or since the last boundary */
     uint32_t mismatched;                    /* of these, those that were not where the plan says */
     uint32_t displaced;                     /* of these, those whose place was another block's */
