@@ -135,12 +135,13 @@ FL_API int fl_option_set(const char *name, const char *value);
  * where it is. A program that says nothing has no steps: its blocks are populated all the same.
  *
  * A context is one kind of loop. A thread may be in several, one within the other: its requests
- * belong to the innermost. Several threads may be in one at once (a server's, say); one that comes
- * when another has left takes over what that one has learned. What a thread asks for that is in no
- * context is no step of its own, whichever thread it works for. NULL is the calling thread's own
- * context, so that two calls are enough. Steps that overlap those of other threads, or take turns
- * with theirs in other contexts, are served as if they were none, unless a mirror (gpu.h) goes with
- * them: each thread then has memory of its own. */
+ * belong to the innermost. A context has one thread at a time (of a server's, say); one that
+ * comes when another has left takes over what that one has learned, and one that comes before
+ * goes on without a step. What a thread asks for that is in no context is no step of its own,
+ * whichever thread it works for. NULL is the calling thread's own context, so that two calls are
+ * enough. Steps that overlap those of other threads, or take turns with theirs in other
+ * contexts, are served as if they were none, unless a mirror (gpu.h) goes with them: each thread
+ * then has memory of its own. */
 struct fl_step_context;
 
 /* A new context in `*out`. 0; -ENOSYS when steps are off (FAULTLESS_STEPS=off, or the process is
@@ -150,11 +151,11 @@ FL_API int fl_step_new(struct fl_step_context **out);
 /* Its plans are forgotten; blocks stay. 0; -EBUSY when a thread is in it; -EINVAL for NULL;
  * -ENOSYS.  Threads: any.  Signals: not safe. */
 FL_API int fl_step_free(struct fl_step_context *ctx);
-/* A step begins, and ends. 0; begin: -EBUSY when 64 threads are in the context, -EINVAL when this
- * one is already, -ENOMEM, -ENOSYS; end: -EINVAL when the thread's innermost context is another
- * one, -ENOSYS. Threads: any.  Signals: not safe.  Fork: a child goes on with the step that its
- * thread was in; what other threads were in just then it learns anew. In a child that is not served
- * all say -ENOSYS. */
+/* A step begins, and ends. 0; begin: -EBUSY when another thread is in the context, -EINVAL when
+ * this one is already, -ENOMEM, -ENOSYS; end: -EINVAL when the thread's innermost context is
+ * another one, -ENOSYS. Threads: any.  Signals: not safe.  Fork: a child goes on with the step
+ * that its thread was in; what other threads were in just then it learns anew. In a child that
+ * is not served all say -ENOSYS. */
 FL_API int fl_step_begin(struct fl_step_context *ctx);
 FL_API int fl_step_end(struct fl_step_context *ctx);
 

@@ -24,16 +24,12 @@ struct fl_plan_counters {
 struct fl_identity {
     uint32_t id;                   /* its place in fl_plan.context; 0: it has no thread */
     _Atomic uintptr_t thread;      /* the one inside, as fl_plan_self; 0: none */
-    _Atomic uintptr_t last_thread; /* that was in it last */
     uint64_t begun_ns;             /* when its step began; 0: none has, or there is no timeline */
     bool open;                     /* not freed by the program */
     uint32_t number;               /* of its step, among all that were begun */
     bool beside;                   /* another thread steps, too, in a context of its own */
     _Atomic bool asked;            /* for addresses, ever: it is planned all the same. Any thread */
     struct fl_step_context *outer; /* the one this thread was in before */
-    struct fl_step_context *of;    /* what it is a member of; NULL: it is the program's */
-    _Atomic(struct fl_step_context *) next_member; /* of the same context, the first of all. Lock:
-                                                    * plan, to add */
 };
 
 /* What a context waits for that rests. Its thread. */
@@ -96,9 +92,6 @@ static inline void fl_context_set_known(struct fl_step_context *c, unsigned i, s
     c->serve.ready = false;
 }
 
-/* What the calling thread has of `c`, that or a member; NULL: its innermost one, or its own. NULL:
- * it has none. */
-struct fl_step_context *fl_context_of_thread(struct fl_step_context *c);
 struct fl_step_context *fl_context_make(void);
 void fl_context_unmake(struct fl_step_context *c);
 /* Its thread has ended, and its plans are no more: the memory goes, and another thread may have the

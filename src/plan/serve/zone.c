@@ -212,7 +212,7 @@ static int look_and_hold(struct fl_step_context *c, struct fl_plan_layout *out,
     uintptr_t none = 0, self = fl_plan_self();
     int rc = -EBUSY;
 
-    c = fl_context_of_thread(c);
+    c = c != NULL ? c : fl_plan_mine != NULL ? fl_plan_mine : fl_plan_default;
     if (c == NULL || fl_region_busy()) {
         return c == NULL ? -EINVAL : -EBUSY;
     }

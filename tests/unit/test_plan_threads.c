@@ -1,4 +1,4 @@
-/* Several threads in one context at once: each has plans of its own there, and finds them again. */
+/* Threads and contexts: one thread at a time is in a context, and what is beside others. */
 #include "unit/plan_fixture.h"
 
 #include <errno.h>
@@ -16,7 +16,8 @@ struct other {
     pthread_t thread;
     struct loop l;
     unsigned steps;
-    bool waits; /* for all in the midst of each step */
+    bool waits;                 /* for all in the midst of each step */
+    struct fl_step_context *in; /* NULL: its own */
     int begun, ended, again;
     unsigned same, planned; /* requests of the last step */
 };
@@ -35,12 +36,12 @@ static void *run(void *arg)
     for (unsigned s = 0; s < o->steps; s++) {
         meet(o->waits);
         struct fl_plan_layout p;
-        o->begun |= fl_plan_begin(context);
-        (void)(asks && fl_plan_layout(context, &p, NULL, 0));
-        o->again = fl_plan_begin(context);
+        o->begun |= fl_plan_begin(o->in);
+        (void)(asks && fl_plan_layout(o->in, &p, NULL, 0));
+        o->again = fl_plan_begin(o->in);
         loop_step(&o->l);
         meet(o->waits);
-        o->ended |= fl_plan_end(context);
+        o->ended |= fl_plan_end(o->in);
     }
     o->same = loop_same(&o->l);
     o->planned = loop_planned(&o->l);
@@ -49,10 +50,15 @@ static void *run(void *arg)
     return NULL;
 }
 
+static void start_in(struct fl_step_context *c, struct other *o, bool waits, unsigned steps)
+{
+    *o = (struct other){.l = {.ask = usual, .n = N}, .steps = steps, .waits = waits, .in = c};
+    assert_int_equal(pthread_create(&o->thread, NULL, run, o), 0);
+}
+
 static void start(struct other *o, bool waits, unsigned steps)
 {
-    *o = (struct other){.l = {.ask = usual, .n = N}, .steps = steps, .waits = waits};
-    assert_int_equal(pthread_create(&o->thread, NULL, run, o), 0);
+    start_in(context, o, waits, steps);
 }
 
 static void finish(struct other *o)
@@ -70,8 +76,7 @@ static int each(void **state)
     return 0;
 }
 
-/* As many as there are threads, and no more, however often they come. */
-static void each_thread_has_its_plan_and_finds_it_again(void **state)
+static void each_thread_that_asks_has_its_plan(void **state)
 {
     static struct other o[THREADS];
 
@@ -79,17 +84,15 @@ static void each_thread_has_its_plan_and_finds_it_again(void **state)
     asks = true;
     assert_int_equal(pthread_barrier_init(&all, NULL, THREADS), 0);
     for (unsigned i = 0; i < THREADS; i++) {
-        start(&o[i], true, STEPS);
+        start_in(NULL, &o[i], true, STEPS);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         finish(&o[i]);
         assert_int_equal(o[i].planned, N);
         assert_int_equal(o[i].same, N);
     }
-    assert_int_equal(fl_plan.ncontexts, 1 + THREADS);
     assert_int_equal(plan_stats().layouts, THREADS);
     assert_int_equal(plan_stats().missed_bytes, 0);
-    assert_int_equal(fl_plan_context_free(context), 0);
     assert_int_equal(plan_stats().arena_bytes, 0);
 }
 
@@ -102,7 +105,7 @@ static void steps_beside_others_are_not_planned(void **state)
     (void)each(state);
     assert_int_equal(pthread_barrier_init(&all, NULL, 2), 0);
     start(&o[0], true, STEPS);
-    start(&o[1], true, STEPS);
+    start_in(NULL, &o[1], true, STEPS);
     finish(&o[0]);
     finish(&o[1]);
     assert_int_equal(o[0].planned + o[1].planned, 0);
@@ -200,58 +203,78 @@ static void those_that_come_one_after_the_other_share_one(void **state)
     assert_int_equal(fl_plan.ncontexts, 1 + 1);
 }
 
-static void a_member_is_as_good_as_the_context(void **state)
+static void *find_it_busy(void *arg)
 {
-    static struct other o;
+    bool refused = fl_plan_begin(context) == -EBUSY && fl_plan_end(context) == -EINVAL &&
+                   fl_plan_context_free(context) == -EBUSY;
+
+    thread_end();
+    return refused ? arg : NULL;
+}
+
+/* Who is refused was beside it all the same. */
+static void one_thread_at_a_time(void **state)
+{
     static struct loop l;
-    struct fl_plan_layout p;
     struct fl_step_context *other;
+    pthread_t t;
 
     (void)each(state);
-    asks = true;
-    assert_int_equal(pthread_barrier_init(&all, NULL, 2), 0);
-    start(&o, true, 4);
     l = (struct loop){.ask = usual, .n = N};
-    for (unsigned s = 0; s < 4; s++) {
-        meet(true);
+    assert_int_equal(fl_plan_context_new(&other), 0);
+    for (unsigned s = 0; s < STEPS; s++) {
         assert_int_equal(fl_plan_begin(context), 0);
-        (void)fl_plan_layout(context, &p, NULL, 0);
+        assert_int_equal(fl_plan_begin(other), 0);
+        assert_int_equal(fl_plan_end(context), -EINVAL); /* not the innermost */
+        assert_int_equal(fl_plan_begin(context), -EINVAL);
+        assert_int_equal(fl_plan_end(other), 0);
+        void *refused = NULL;
+        assert_int_equal(pthread_create(&t, NULL, find_it_busy, &l), 0);
         loop_step(&l);
-        if (s == 3) { /* what a thread asks of it is about its own */
-            assert_int_equal(fl_plan_layout(context, &p, NULL, 0), 0);
-            assert_true((uintptr_t)l.at[0] - p.base < p.limit);
-            assert_int_equal(fl_plan_context_new(&other), 0);
-            assert_int_equal(fl_plan_begin(other), 0);
-            assert_int_equal(fl_plan_end(context), -EINVAL); /* not the innermost */
-            assert_int_equal(fl_plan_begin(context), -EINVAL);
-            assert_int_equal(fl_plan_end(other), 0);
-        }
+        assert_int_equal(pthread_join(t, &refused), 0);
+        assert_non_null(refused);
         assert_int_equal(fl_plan_context_free(context), -EBUSY);
-        meet(true);
         assert_int_equal(fl_plan_end(context), 0);
     }
-    finish(&o);
+    assert_int_equal(loop_planned(&l), 0);
     loop_over(&l);
     assert_int_equal(fl_plan_context_free(context), 0);
     assert_int_equal(fl_plan_context_free(context), -EINVAL);
     assert_int_equal(fl_plan_begin(context), -EINVAL);
 }
 
-/* Each as fast as it can: who gets which is left to chance. */
+static void *come_and_go(void *arg)
+{
+    bool right = true;
+
+    for (unsigned s = 0; s < 4 * STEPS; s++) {
+        int rc = fl_plan_begin(context);
+        loop_step(arg);
+        right &= (rc == 0 && fl_plan_end(context) == 0) ||
+                 (rc == -EBUSY && fl_plan_end(context) == -EINVAL);
+    }
+    loop_over(arg);
+    thread_end();
+    return right ? arg : NULL;
+}
+
+/* Each as fast as it can: whose step it is is left to chance. */
 static void threads_come_and_go(void **state)
 {
-    static struct other o[THREADS];
+    static struct loop l[THREADS];
+    pthread_t t[THREADS];
 
     (void)each(state);
-    for (unsigned round = 0; round < 4; round++) {
-        for (unsigned i = 0; i < THREADS; i++) {
-            start(&o[i], false, STEPS);
-        }
-        for (unsigned i = 0; i < THREADS; i++) {
-            finish(&o[i]);
-        }
+    for (unsigned i = 0; i < THREADS; i++) {
+        l[i] = (struct loop){.ask = usual, .n = N};
+        assert_int_equal(pthread_create(&t[i], NULL, come_and_go, &l[i]), 0);
     }
-    assert_true(fl_plan.ncontexts <= 1 + THREADS);
+    for (unsigned i = 0; i < THREADS; i++) {
+        void *right = NULL;
+        assert_int_equal(pthread_join(t[i], &right), 0);
+        assert_non_null(right);
+    }
+    assert_int_equal((uint32_t)atomic_load(&fl_plan.stepping), 0);
     assert_int_equal(fl_plan_context_free(context), 0);
     assert_int_equal(plan_stats().arena_bytes, 0);
 }
@@ -461,14 +484,14 @@ static void a_child_that_gave_up_has_no_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_thread_has_its_plan_and_finds_it_again),
+        cmocka_unit_test(each_thread_that_asks_has_its_plan),
         cmocka_unit_test(steps_beside_others_are_not_planned),
         cmocka_unit_test(nor_are_those_that_take_turns),
         cmocka_unit_test(who_asks_is_planned_beside_others),
         cmocka_unit_test(whose_block_is_marked_is_planned),
         cmocka_unit_test(who_is_gone_is_beside_none),
         cmocka_unit_test(those_that_come_one_after_the_other_share_one),
-        cmocka_unit_test(a_member_is_as_good_as_the_context),
+        cmocka_unit_test(one_thread_at_a_time),
         cmocka_unit_test(threads_come_and_go),
         LEAVES(leave_amid_requests),
         LEAVES(leave_amid_a_plans_end),
