@@ -4,19 +4,6 @@
 
 #include <errno.h>
 
-static inline bool claim(struct fl_step_context *c, uintptr_t self)
-{
-    uintptr_t none = 0;
-
-    return atomic_compare_exchange_strong(&c->who.thread, &none, self);
-}
-
-/* acq_rel, on both sides: what the last thread left in the context is seen by the next one. */
-static void release(struct fl_step_context *c)
-{
-    atomic_store(&c->who.thread, 0);
-}
-
 /* Steps are on, and the planner is this process's: not so in a child that gave it up, whose locks
  * may be held for ever. */
 static bool is_on(void)
@@ -36,14 +23,15 @@ int fl_plan_context_new(struct fl_step_context **out)
     return *out != NULL ? 0 : -ENOMEM;
 }
 
-/* Claims `c` while it is open. */
-static int enter(struct fl_step_context *c)
+static int claim(struct fl_step_context *c)
 {
-    if (!claim(c, fl_plan_self())) {
+    uintptr_t none = 0;
+
+    if (!atomic_compare_exchange_strong(&c->who.thread, &none, fl_plan_self())) {
         return -EBUSY;
     }
     if (!c->who.open) { /* freed meanwhile */
-        release(c);
+        atomic_store(&c->who.thread, 0);
         return -EINVAL;
     }
     return 0;
@@ -54,19 +42,11 @@ int fl_plan_context_free(struct fl_step_context *c)
     if (c == NULL || !c->who.open) {
         return -EINVAL;
     }
-    int rc = is_on() ? enter(c) : -ENOSYS;
+    int rc = is_on() ? claim(c) : -ENOSYS;
     if (rc == 0) {
         fl_context_unmake(c);
     }
     return rc;
-}
-
-static struct fl_step_context *default_context(void)
-{
-    if (fl_plan_default == NULL) {
-        fl_plan_default = fl_context_make();
-    }
-    return fl_plan_default;
 }
 
 static const uint64_t ONE_STEP = UINT64_C(1) << 32; /* of fl_plan.stepping */
@@ -94,14 +74,17 @@ int fl_plan_begin(struct fl_step_context *c)
     if (fl_region_busy()) {
         return -EBUSY;
     }
-    c = c != NULL ? c : default_context();
+    if (c == NULL && fl_plan_default == NULL) {
+        fl_plan_default = fl_context_make();
+    }
+    c = c != NULL ? c : fl_plan_default;
     if (c == NULL) {
         return -ENOMEM;
     }
     if (!c->who.open || atomic_load(&c->who.thread) == fl_plan_self()) {
         return -EINVAL;
     }
-    int rc = enter(c);
+    int rc = claim(c);
     if (rc != 0) { /* a step all the same, beside that of the thread that is in it */
         atomic_fetch_add(&fl_plan.stepping, ONE_STEP);
         return rc;
@@ -134,6 +117,6 @@ int fl_plan_end(struct fl_step_context *c)
     fl_plan_leave_steps(fl_plan_mine == NULL);
     c->who.outer = NULL;
     atomic_store(&c->inside, false);
-    release(c);
+    atomic_store(&c->who.thread, 0); /* what it left in `c` is seen by the next one */
     return 0;
 }
