@@ -93,7 +93,7 @@ static void sizes_that_never_repeat_have_no_plan_for_long(void **state)
 static void one_more_or_less_shifts_nothing(void **state)
 {
     (void)state;
-    assert_served(run("jitter", "160", "declare", "1"), 60, 900);
+    assert_served(run("jitter", "160", "declare", "1"), 30, 900);
 }
 
 static void kinds_of_steps_take_turns(void **state)

@@ -177,7 +177,7 @@ static void note_unknown(struct fl_step_context *c, size_t len)
 {
     struct fl_step_figures *f = &c->serve.step;
     uint64_t before = f->unknown_at == c->serve.cursor.next ? f->unknown : 0;
-    uint64_t most = FL_SOME_PAGES * fl_page.huge + c->serve.layout->height / INSTEAD_PART;
+    uint64_t most = 2 * fl_page.huge + c->serve.layout->height / INSTEAD_PART;
 
     f->unknown = before + len;
     f->unknown_at = c->serve.cursor.next;

@@ -6,9 +6,8 @@
 #include "plan/serve/layout.h"
 
 enum { FL_LAYOUTS = 4 }; /* of a context: README.md, Constants */
-/* Steps in a row after which a plan was good, and a thread that is elsewhere has moved for good; and
- * huge pages by which no step is judged. */
-enum { FL_LONG_SERVICE = 64, FL_SOME_PAGES = 4 };
+/* Steps in a row after which a plan was good, and a thread that is elsewhere has moved for good. */
+enum { FL_LONG_SERVICE = 64 };
 
 /* The step under way. */
 struct fl_step_figures {

@@ -2,7 +2,7 @@
 #include "plan/context.h"
 
 /* README.md, Constants */
-enum { BAD_OF_EIGHT = 3, MOVES_OF_EIGHT = 2, MISMATCHED_MOST = 8 };
+enum { BAD_OF_EIGHT = 3, MOVES_OF_EIGHT = 2, MISMATCHED_MOST = 8, SOME_PAGES = 4 };
 
 void fl_serve_let_go(struct fl_step_context *c)
 {
@@ -91,7 +91,7 @@ static bool moves_much(const struct fl_serve *s)
     size_t moved = s->arena != NULL ? s->arena->moved - s->step.moved : 0;
     size_t may = s->step.asked / FL_BAD_PART + (s->served < 2 ? fl_layout_in_zones(s->layout) : 0);
 
-    return !s->step.opened && moved > FL_SOME_PAGES + may / fl_page.huge;
+    return !s->step.opened && moved > SOME_PAGES + may / fl_page.huge;
 }
 
 enum fl_end fl_replay_end(struct fl_step_context *c, bool beside)
