@@ -190,7 +190,7 @@ void fl_context_end_plan(struct fl_step_context *c, enum fl_end why)
 {
     fl_assert(c->state == FL_SERVE && c->serve.layout != NULL);
     struct fl_layout *l = c->serve.layout;
-    bool in_work = atomic_load(&c->job.state) != FL_JOB_NONE && c->job.grown == l;
+    bool in_work = atomic_load(&c->job.state) != FL_JOB_NONE && c->job.again == l;
 
     c->job.unwanted = c->job.unwanted || (fates[why].forgets && in_work);
     if (fates[why].drops) {
@@ -264,16 +264,12 @@ static void end_served_step(struct fl_step_context *c)
 /* What the packer has made is served from the next step on. */
 static void take_made(struct fl_step_context *c)
 {
-    bool is_done = atomic_load_explicit(&c->job.state, memory_order_acquire) == FL_JOB_DONE;
-    bool outgrown = is_done && c->job.outgrown;
-    struct fl_layout *no_good = c->job.unwanted || outgrown ? c->job.grown : NULL;
+    struct fl_layout *no_good = c->job.unwanted ? c->job.again : NULL;
     struct fl_layout *l = fl_engine_collect(c);
 
     /* It is not at work any more; and may serve once more, since it was known meanwhile. */
     if (no_good != NULL && !c->job.unwanted && no_good != c->serve.layout) {
         forget(c, no_good);
-    } else if (no_good != NULL && outgrown) {
-        fl_context_end_plan(c, FL_END_BAD);
     } else if (l != NULL) {
         c->serve.layout = c->serve.last = l;
         go(c, EVENT_LAYOUT);
@@ -285,21 +281,14 @@ static void take_made(struct fl_step_context *c)
     }
 }
 
-/* Is there something to pack? A layout that goes on growing is made anew after 1, 2, 4, ..
- * FL_LONG_SERVICE steps: each time all that lies elsewhere then moves. */
+/* Is there something to pack? */
 static bool has_job(struct fl_step_context *c)
 {
-    unsigned served = c->serve.served;
+    bool again = c->state == FL_SERVE && c->serve.layout->marked;
 
-    if (c->state == FL_SERVE && c->serve.layout->wish && served >= c->serve.regrow_at) {
-        c->serve.regrow_at = served + (unsigned)fl_max(1, fl_min(served, FL_LONG_SERVICE));
-        c->job.nlives = 0;
-        c->job.grown = c->serve.layout;
-        return true;
-    }
-    c->job.nlives = fl_record_ready(c, c->job.lives);
-    c->job.grown = NULL;
-    return c->job.nlives != 0;
+    c->job.again = again ? c->serve.layout : NULL;
+    c->job.nlives = again ? 0 : fl_record_ready(c, c->job.lives);
+    return again || c->job.nlives != 0;
 }
 
 void fl_context_step_end(struct fl_step_context *c)
@@ -323,6 +312,8 @@ void fl_context_step_end(struct fl_step_context *c)
         if (c->state == FL_LEARN) {
             go(c, EVENT_WANTED);
         }
+    } else if (c->state == FL_LEARN && c->learn.sampled > fl_plan.config.max + FL_MERGE_STEPS) {
+        rest(c, 1); /* no step is like one before */
     }
 }
 

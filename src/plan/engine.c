@@ -48,55 +48,29 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
     return l;
 }
 
-/* As `from`, whose slots may have grown. */
-static struct fl_layout *grown_copy(const struct fl_layout *from)
+/* As `from`, of which some slots were marked. */
+static struct fl_layout *marked_copy(const struct fl_layout *from)
 {
     struct fl_layout *l = fl_layout_copy(from);
 
     if (l != NULL) {
         fl_merge_zones(l->slot, l->n);
-        l->wish = false;
+        l->marked = false;
     }
     return l;
-}
-
-/* Is some place longer than it was, by the entries of before? Else blocks were marked. */
-static bool has_grown(const struct fl_layout *l)
-{
-    bool grown = false;
-
-    for (uint32_t i = 0; i < l->n; i++) {
-        grown = grown || l->slot[i].size > l->entry[i].room;
-    }
-    return grown;
-}
-
-/* Slots grow one by one, each to the largest that ever came to it: more than any step asks for,
- * where requests come and go. */
-static bool is_outgrown(const struct fl_layout *l, uint64_t height_before)
-{
-    return l->height > fl_layout_in_zones(l) + fl_max(FL_ENVELOPE * l->largest, height_before);
 }
 
 /* NULL: there is none. */
 static struct fl_layout *make_layout(struct fl_step_context *c)
 {
-    c->job.outgrown = false;
-    bool grows = c->job.nlives == 0;
-    struct fl_layout *l = grows ? c->job.layout : from_records(c->job.lives, c->job.nlives);
-    uint64_t height_before = l != NULL ? l->height : 0;
+    struct fl_layout *l =
+        c->job.nlives == 0 ? c->job.layout : from_records(c->job.lives, c->job.nlives);
 
     if (l == NULL || fl_engine_pack(l) != 0) {
         fl_layout_free(l);
         return NULL;
     }
-    grows = grows && has_grown(l);
     fl_layout_make_entries(l);
-    c->job.outgrown = grows && is_outgrown(l, height_before);
-    if (c->job.outgrown) {
-        fl_layout_free(l);
-        return NULL;
-    }
     return l;
 }
 
@@ -119,22 +93,13 @@ static unsigned place_of(struct fl_step_context *c, const struct fl_layout *l)
     return at;
 }
 
-/* What `old` has grown by since the job was wanted is left to the next one. */
-static void carry_growth(const struct fl_layout *old, struct fl_layout *l)
+/* What was marked in `old` since the job was wanted is left to the next one. */
+static void carry_marks(const struct fl_layout *old, struct fl_layout *l)
 {
-    if (!old->wish || old->n != l->n) {
-        return;
-    }
-    for (uint32_t i = 0; i < l->n; i++) {
-        const struct fl_slot *was = &old->slot[i];
-        struct fl_slot *s = &l->slot[i];
-        if (fl_slot_is_planned(s) && was->size > s->size) {
-            s->size = s->most = was->size;
-            l->wish = true;
-        }
-        if (fl_slot_is_planned(s) && was->zone != s->zone) { /* it was marked */
-            s->zone = was->zone;
-            l->wish = true;
+    for (uint32_t i = 0; i < l->n && old->marked && old->n == l->n; i++) {
+        if (fl_slot_is_planned(&l->slot[i]) && old->slot[i].zone != l->slot[i].zone) {
+            l->slot[i].zone = old->slot[i].zone;
+            l->marked = true;
         }
     }
 }
@@ -146,14 +111,14 @@ static void know(struct fl_step_context *c, struct fl_layout *l)
     unsigned i = place_of(c, l);
     struct fl_layout *old = c->serve.known[i];
 
-    if (old != NULL && old == c->job.grown) {
-        carry_growth(old, l);
+    if (old != NULL && old == c->job.again) {
+        carry_marks(old, l);
     }
     l->served_at = atomic_load_explicit(&c->stats.steps, memory_order_relaxed);
     fl_context_set_known(c, i, l);
     fl_stats_bump(&c->stats.layouts);
     fl_timeline_moment(FL_TIMELINE_PLAN, l->height);
-    c->job.grown = NULL; /* first: a handler may fork */
+    c->job.again = NULL; /* first: a handler may fork */
     if (old != NULL) {
         c->serve.layout = c->serve.layout == old ? l : c->serve.layout;
         c->serve.last = c->serve.last == old ? l : c->serve.last;
@@ -164,12 +129,11 @@ static void know(struct fl_step_context *c, struct fl_layout *l)
 /* There is no job any more; `failed`: what a layout was to be made anew for is to be done yet. */
 static void end_job(struct fl_step_context *c, bool failed)
 {
-    if (failed && c->job.grown != NULL) {
-        c->job.grown->wish = true;
-        c->serve.regrow_at = 0;
+    if (failed && c->job.again != NULL) {
+        c->job.again->marked = true;
     }
-    c->job.layout = c->job.grown = NULL;
-    c->job.unwanted = c->job.outgrown = false;
+    c->job.layout = c->job.again = NULL;
+    c->job.unwanted = false;
     atomic_store(&c->job.state, FL_JOB_NONE);
 }
 
@@ -179,7 +143,7 @@ struct fl_layout *fl_engine_collect(struct fl_step_context *c)
         return NULL;
     }
     struct fl_layout *l = c->job.layout;
-    bool failed = l == NULL && !c->job.unwanted && !c->job.outgrown;
+    bool failed = l == NULL && !c->job.unwanted;
     c->job.failures = failed ? c->job.failures + 1 : 0;
     if (c->job.unwanted) {
         fl_layout_free(l);
@@ -256,11 +220,11 @@ static void work_on(struct fl_step_context *c)
 void fl_engine_want(struct fl_step_context *c)
 {
     fl_assert(atomic_load(&c->job.state) == FL_JOB_NONE);
-    fl_assert((c->job.nlives != 0) != (c->job.grown != NULL));
+    fl_assert((c->job.nlives != 0) != (c->job.again != NULL));
     fl_record_drop_all(c);
-    if (c->job.grown != NULL) { /* it goes on growing while it serves */
-        c->job.layout = grown_copy(c->job.grown);
-        c->job.grown->wish = false;
+    if (c->job.again != NULL) { /* more of it may be marked while it serves */
+        c->job.layout = marked_copy(c->job.again);
+        c->job.again->marked = false;
     }
     atomic_store_explicit(&c->job.state, FL_JOB_WANTED, memory_order_release);
     if (fl_plan.config.background) {

@@ -20,10 +20,9 @@ struct fl_pack_job {
     _Atomic uint32_t state;                /* enum fl_job_state */
     struct fl_lives lives[FL_MERGE_STEPS]; /* what it packs: records, or, with no lives, `layout` */
     unsigned nlives;
-    struct fl_layout *grown;  /* the layout that is made anew; NULL: none */
-    struct fl_layout *layout; /* what it had grown to; DONE: the new one, or NULL: it failed */
+    struct fl_layout *again;  /* the layout that is made anew; NULL: none */
+    struct fl_layout *layout; /* a copy of that; DONE: the new one, or NULL: it failed */
     bool unwanted;            /* what it makes anew is no good. The context's thread */
-    bool outgrown;            /* DONE, no layout: it would hold more than any step */
     unsigned failures;        /* in a row: the steps were too different. The context's thread */
 };
 

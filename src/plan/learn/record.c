@@ -298,6 +298,37 @@ static unsigned find_repeated(struct fl_step_context *c, bool in_turn, struct fl
     return n;
 }
 
+/* Did a step ask for so many bytes about there? */
+static bool has_about(const struct fl_lives *s, size_t at, uint64_t asked)
+{
+    enum { ABOUT = 2 };
+    size_t k = at < ABOUT ? 0 : at - ABOUT;
+
+    while (k < s->n && k <= at + ABOUT && s->life[k].asked != asked) {
+        k++;
+    }
+    return k < s->n && k <= at + ABOUT;
+}
+
+/* Of what the newest step asks for that the one before did not, did older ones ask for half? Else
+ * none will be as one before, and memory would move in each. */
+static bool sizes_repeat(const struct fl_lives *s, unsigned n)
+{
+    uint64_t all = 0, differ = 0, again = 0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        uint64_t asked = s->life[i].asked;
+        unsigned j = 1;
+        while (j < n && !has_about(&s[j], i, asked)) {
+            j++;
+        }
+        all += asked;
+        differ += j > 1 ? asked : 0;
+        again += j > 1 && j < n ? asked : 0;
+    }
+    return differ <= all / FL_BAD_PART || again > differ / 2;
+}
+
 unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static FL_MERGE_STEPS])
 {
     unsigned n = c->learn.stable > fl_plan.config.stable ? find_repeated(c, false, out) : 0;
@@ -315,5 +346,6 @@ unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static F
             out[n++] = lives_of(rec);
         }
     }
-    return n != 0 && !knows(c, nth_newest(c, 1)) ? n : 0;
+    bool wanted = atomic_load_explicit(&c->who.asked, memory_order_relaxed) || sizes_repeat(out, n);
+    return n != 0 && wanted && !knows(c, nth_newest(c, 1)) ? n : 0;
 }

@@ -8,15 +8,15 @@ enum { FL_SIGNATURE = 3 }; /* requests that a step is recognised by: README.md, 
 
 #define FL_ENTRY_NONE UINT32_MAX
 
-/* Constant once made, but for what `wish` says. */
+/* Constant once made, but for what `marked` says. */
 struct fl_layout {
     uint32_t n;
     uint64_t hash;   /* of the record it was made from */
     uint64_t begins; /* of its first FL_SIGNATURE requests; 0: their sizes vary */
     uint64_t height;
     uint64_t largest;     /* bytes that any one step held at once */
-    struct fl_slot *slot; /* what it was made from; size: grown by requests that did not fit */
-    bool wish;            /* some slot has grown */
+    struct fl_slot *slot; /* what it was made from */
+    bool marked;          /* some slot has another zone since */
     bool exact;           /* for steps like one that was repeated to the byte */
     uint32_t serial;      /* no other has it */
     uint64_t served_at;   /* the context's count of served steps, when it served one last */

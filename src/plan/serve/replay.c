@@ -98,17 +98,6 @@ static bool switch_layout(struct fl_step_context *c)
     return true;
 }
 
-/* A slot that turned out too small grows when the step is over. */
-static void wish(struct fl_step_context *c, const struct fl_plan_entry *s, size_t len)
-{
-    struct fl_slot *slot = &c->serve.layout->slot[s - c->serve.layout->entry];
-
-    if (len > slot->size && slot->kind != FL_SLOT_KEPT) {
-        slot->size = slot->most = len;
-        c->serve.layout->wish = true;
-    }
-}
-
 /* By an eighth at most. */
 static bool is_about(uint64_t size, size_t len)
 {
@@ -134,22 +123,15 @@ static const struct fl_plan_entry *find_entry(struct fl_step_context *c, size_t 
     if (varies && (len <= s->most || !has_place)) {
         return s;
     }
-    if ((varies || !c->serve.layout->exact) && is_about(s->most, len)) {
-        wish(c, s, len); /* it is this one, of another size than ever */
-        return s;
-    }
-    return NULL;
+    return (varies || !c->serve.layout->exact) && is_about(s->most, len) ? s : NULL;
 }
 
-/* `excused`: it is the request that was expected, and the next steps have a place for it. */
-static void count_miss(struct fl_step_context *c, size_t len, bool excused)
+static void count_miss(struct fl_step_context *c, size_t len)
 {
+    c->serve.step.mismatched++;
+    c->serve.step.missed += len;
     fl_stats_bump(&c->stats.misses);
-    if (!excused) {
-        c->serve.step.mismatched++;
-        c->serve.step.missed += len;
-        fl_stats_add(&c->stats.missed_bytes, len);
-    }
+    fl_stats_add(&c->stats.missed_bytes, len);
 }
 
 /* Where the plan says; NULL: that place is taken, by a block that lives longer than it should or by
@@ -200,7 +182,7 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
     c->serve.step.asked += len;
     if (FL_UNLIKELY(s == c->serve.end || !fits(s, len)) && (s = find_entry(c, len)) == NULL) {
         fl_stats_bump(&c->stats.unseated);
-        count_miss(c, len, false);
+        count_miss(c, len);
         note_unknown(c, len);
         return NULL;
     }
@@ -214,9 +196,8 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
         note_hits(c, 1, len);
         return e;
     }
-    bool grows = len > s->most;
-    c->serve.step.displaced += !grows;
-    count_miss(c, len, grows);
+    c->serve.step.displaced += len <= s->most;
+    count_miss(c, len);
     return NULL;
 }
 

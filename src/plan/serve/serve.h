@@ -34,7 +34,6 @@ struct fl_serve {
     struct fl_step_figures step;
     uint64_t recent[FL_SIGNATURE]; /* sizes of the last requests */
     unsigned served;               /* steps in a row, since a plan was taken up */
-    unsigned regrow_at;            /* as many, from which on a layout that grew is made anew */
     unsigned mismatched_steps;     /* in a row that nearly nothing of was known */
     uint8_t bad;                   /* a bit for each of the last eight steps: see fl_replay_end */
     bool ready; /* its arena has what all known layouts need; false: that is to be looked at */

@@ -146,6 +146,6 @@ void fl_replay_off(struct fl_step_context *c)
     }
     c->serve.layout = NULL;
     fl_replay_go_nowhere(c);
-    c->serve.served = c->serve.regrow_at = 0;
+    c->serve.served = 0;
     c->serve.mismatched_steps = 0;
 }

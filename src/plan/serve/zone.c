@@ -44,8 +44,7 @@ static int mark_entry(struct fl_step_context *c, size_t granule, uint32_t zone)
     }
     if (slot->zone != zone) {
         slot->zone = zone;
-        c->serve.layout->wish = true;
-        c->serve.regrow_at = 0;
+        c->serve.layout->marked = true;
     }
     return 0;
 }
