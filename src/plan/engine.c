@@ -44,7 +44,6 @@ static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nli
         return NULL;
     }
     l->hash = lives[0].hash;
-    l->exact = nlives == 1;
     return l;
 }
 

@@ -214,11 +214,16 @@ void model_draw_script(struct model_loop *l, unsigned shape, uint64_t random)
     }
 }
 
+/* Of a layout in which no size varies. */
 static uint32_t serial_of(const struct model_loop *l)
 {
     const struct fl_layout *now = context_of(l)->serve.layout;
+    bool varies = false;
 
-    return now != NULL && now->exact ? now->serial : 0;
+    for (uint32_t i = 0; now != NULL && i < now->n; i++) {
+        varies = varies || now->slot[i].least != now->slot[i].most;
+    }
+    return now != NULL && !varies ? now->serial : 0;
 }
 
 static void note_layout(struct model_loop *l)

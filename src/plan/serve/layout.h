@@ -17,7 +17,6 @@ struct fl_layout {
     uint64_t largest;     /* bytes that any one step held at once */
     struct fl_slot *slot; /* what it was made from */
     bool marked;          /* some slot has another zone since */
-    bool exact;           /* for steps like one that was repeated to the byte */
     uint32_t serial;      /* no other has it */
     uint64_t served_at;   /* the context's count of served steps, when it served one last */
     struct fl_plan_zone zone[FL_PLAN_ZONES + 1];

@@ -98,12 +98,6 @@ static bool switch_layout(struct fl_step_context *c)
     return true;
 }
 
-/* By an eighth at most. */
-static bool is_about(uint64_t size, size_t len)
-{
-    return (size > len ? size - len : len - size) <= size / 8;
-}
-
 /* Its entry, where the step goes on after a difference, though it may be too small; NULL: it has
  * none. */
 static const struct fl_plan_entry *find_entry(struct fl_step_context *c, size_t len)
@@ -118,12 +112,8 @@ static const struct fl_plan_entry *find_entry(struct fl_step_context *c, size_t 
             return on;
         }
     }
-    bool varies = s->least != s->most;
     bool has_place = s->granule[c->serve.cursor.parity] != FL_ENTRY_NONE;
-    if (varies && (len <= s->most || !has_place)) {
-        return s;
-    }
-    return (varies || !c->serve.layout->exact) && is_about(s->most, len) ? s : NULL;
+    return s->least != s->most && (len <= s->most || !has_place) ? s : NULL;
 }
 
 static void count_miss(struct fl_step_context *c, size_t len)
