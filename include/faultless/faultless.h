@@ -137,11 +137,11 @@ FL_API int fl_option_set(const char *name, const char *value);
  * A context is one kind of loop. A thread may be in several, one within the other: its requests
  * belong to the innermost. A context has one thread at a time (of a server's, say); one that
  * comes when another has left takes over what that one has learned, and one that comes before
- * goes on without a step. What a thread asks for that is in no context is no step of its own,
- * whichever thread it works for. NULL is the calling thread's own context, so that two calls are
- * enough. Steps that overlap those of other threads, or take turns with theirs in other
- * contexts, are served as if they were none, unless a mirror (gpu.h) goes with them: each thread
- * then has memory of its own. */
+ * goes on without a step, beside which no other is planned. What a thread asks for that is in no
+ * context is no step of its own, whichever thread it works for. NULL is the calling thread's own
+ * context, so that two calls are enough. Steps that overlap those of other threads, or take
+ * turns with theirs in other contexts, are served as if they were none, unless a mirror (gpu.h)
+ * goes with them: each thread then has memory of its own. */
 struct fl_step_context;
 
 /* A new context in `*out`. 0; -ENOSYS when steps are off (FAULTLESS_STEPS=off, or the process is

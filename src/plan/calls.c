@@ -25,10 +25,14 @@ int fl_plan_context_new(struct fl_step_context **out)
 
 static int claim(struct fl_step_context *c)
 {
-    uintptr_t none = 0;
+    uintptr_t was = 0, self = fl_plan_self();
 
-    if (!atomic_compare_exchange_strong(&c->who.thread, &none, fl_plan_self())) {
-        return -EBUSY;
+    while (!atomic_compare_exchange_strong(&c->who.thread, &was, self)) {
+        if ((was & FL_LOOKS) == 0 || was == (self | FL_LOOKS)) {
+            return -EBUSY;
+        }
+        (void)fl_call(SYS_sched_yield); /* until that look is over */
+        was = 0;
     }
     if (!c->who.open) { /* freed meanwhile */
         atomic_store(&c->who.thread, 0);

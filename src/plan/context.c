@@ -3,8 +3,6 @@
  * in fl_context_end_plan() alone. */
 #include "plan/context.h"
 
-/* Jobs in a row that fail, or steps of eight beside others', until the context rests. */
-enum { FAILURES = 3 };
 /* A rest after a plan that was no good is FL_LONG_SERVICE steps, each next one twice as long, or
  * sixteen times where memory moved for the plan. */
 enum { REST_DOUBLINGS = 10, DOUBLINGS_FOR_MOVES = 4 };
@@ -241,7 +239,7 @@ static void end_learned_step(struct fl_step_context *c)
     if (beside) {
         fl_record_drop_all(c);
     }
-    if (__builtin_popcount(c->serve.bad) >= FAILURES) {
+    if (__builtin_popcount(c->serve.bad) >= FL_FAILURES) {
         rest(c, 1);
     }
 }
@@ -275,7 +273,7 @@ static void take_made(struct fl_step_context *c)
         go(c, EVENT_LAYOUT);
     } else if (c->state == FL_PACK && atomic_load(&c->job.state) == FL_JOB_NONE) {
         go(c, EVENT_FAILED);
-        if (c->job.failures >= FAILURES) {
+        if (c->job.failures >= FL_FAILURES) {
             rest(c, 1);
         }
     }
@@ -291,6 +289,14 @@ static bool has_job(struct fl_step_context *c)
     return again || c->job.nlives != 0;
 }
 
+/* So many steps, and none was like one before. */
+static bool learns_in_vain(const struct fl_step_context *c)
+{
+    return c->state == FL_LEARN && c->learn.stable == 0 &&
+           c->learn.sampled > fl_plan.config.max + FL_MERGE_STEPS &&
+           !atomic_load_explicit(&c->who.asked, memory_order_relaxed);
+}
+
 void fl_context_step_end(struct fl_step_context *c)
 {
     uint64_t told = (uint64_t)c->who.id * 2 + (c->state == FL_SERVE);
@@ -304,7 +310,7 @@ void fl_context_step_end(struct fl_step_context *c)
         end_learned_step(c);
     }
     take_made(c);
-    if (atomic_load(&c->job.state) != FL_JOB_NONE) {
+    if (atomic_load(&c->job.state) != FL_JOB_NONE || c->state == FL_REST) {
         return;
     }
     if (has_job(c)) {
@@ -312,8 +318,9 @@ void fl_context_step_end(struct fl_step_context *c)
         if (c->state == FL_LEARN) {
             go(c, EVENT_WANTED);
         }
-    } else if (c->state == FL_LEARN && c->learn.sampled > fl_plan.config.max + FL_MERGE_STEPS) {
-        rest(c, 1); /* no step is like one before */
+    } else if (learns_in_vain(c)) {
+        fl_record_drop_all(c);
+        rest(c, 1);
     }
 }
 

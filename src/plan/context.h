@@ -20,10 +20,13 @@ struct fl_plan_counters {
         drops;
 };
 
+/* Added to the thread that looks where blocks lie, and is in no step of the context. */
+enum { FL_LOOKS = 1 };
+
 /* Who is in it. */
 struct fl_identity {
     uint32_t id;                   /* its place in fl_plan.context; 0: it has no thread */
-    _Atomic uintptr_t thread;      /* the one inside, as fl_plan_self; 0: none */
+    _Atomic uintptr_t thread;      /* the one inside, as fl_plan_self, or FL_LOOKS; 0: none */
     uint64_t begun_ns;             /* when its step began; 0: none has, or there is no timeline */
     bool open;                     /* not freed by the program */
     uint32_t number;               /* of its step, among all that were begun */

@@ -206,7 +206,7 @@ static void retire_abandoned(void)
 
 static void go_on_in_child(struct fl_step_context *c)
 {
-    uintptr_t thread = atomic_load(&c->who.thread);
+    uintptr_t thread = atomic_load(&c->who.thread) & ~(uintptr_t)FL_LOOKS;
 
     if (thread != 0 && thread != fl_plan_self()) {
         fl_context_abandon(c);

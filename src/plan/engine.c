@@ -150,7 +150,7 @@ struct fl_layout *fl_engine_collect(struct fl_step_context *c)
     } else if (l != NULL) {
         know(c, l);
     }
-    end_job(c, failed);
+    end_job(c, failed && c->job.failures < FL_FAILURES);
     return l;
 }
 

@@ -8,6 +8,9 @@
 #include "plan/learn/learn.h"
 #include "plan/serve/serve.h"
 
+/* Jobs in a row that fail, or steps of eight beside others', until the context rests. */
+enum { FL_FAILURES = 3 };
+
 enum fl_job_state {
     FL_JOB_NONE,
     FL_JOB_WANTED,

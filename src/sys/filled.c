@@ -45,6 +45,7 @@ int fl_linux_filled(struct fl_range r, size_t step, unsigned most, struct fl_fil
     size_t piece = step == fl_page.base ? sizeof buf : fl_page.base, on = fl_max(step, piece);
     int rc = 0;
 
+    fl_assert(fl_page.base <= READ_AT_ONCE);
     *out = (struct fl_filled){0, 0, 0};
     if (fl_sys_is_confined()) {
         return -EPERM;

@@ -144,7 +144,7 @@ static long peak_of_optional(const char *disabled, const char *steps)
     return figure(r, "populated_peak_bytes");
 }
 
-/* Places that only grew would come to hold more than any step does. A run's peak is the worker's
+/* Plans that are made and given up must not leave memory behind. A run's peak is the worker's
  * timing, too: 234 to 246 MiB without a plan, and in debug builds up to 264, long after the last
  * plan ended. So the lowest of some runs are compared, and an eighth is nothing. */
 static void no_more_is_held_than_without_plans(void **state)

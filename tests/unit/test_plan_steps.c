@@ -238,15 +238,13 @@ static void a_plan_that_is_no_good_is_given_up_and_learned_again(void **state)
     assert_sound();
 }
 
-/* What does not repeat at all has no plan, and rests. */
-static void what_never_repeats_holds_nothing(void **state)
+static void irregular_steps(int steps)
 {
-    (void)state;
     struct ask other[N];
     struct loop m = {.ask = other, .n = N};
     uint64_t x = 1;
-    plan_begin(NULL);
-    for (int step = 0; step < 24; step++) {
+
+    for (int step = 0; step < steps; step++) {
         for (unsigned i = 0; i < N; i++) {
             x = x * 6364136223846793005 + 1442695040888963407;
             other[i] =
@@ -255,10 +253,67 @@ static void what_never_repeats_holds_nothing(void **state)
         loop_declared(&m, NULL, 1);
     }
     loop_over(&m);
+}
+
+/* What does not repeat at all has no plan, and rests. */
+static void what_never_repeats_holds_nothing(void **state)
+{
+    (void)state;
+    plan_begin(NULL);
+    irregular_steps(24);
     assert_int_equal(plan_stats().layouts, 0);
     assert_int_equal(fl_plan_default->state, FL_REST);
     assert_int_equal(plan_stats().arena_bytes, 0);
     assert_sound();
+}
+
+/* What came before it has one rest at most between it and its plan. */
+static void a_loop_that_settles_is_planned(void **state)
+{
+    (void)state;
+    struct loop l = {.ask = loop_usual(N), .n = N};
+    plan_begin(NULL);
+    irregular_steps(16);
+    loop_declared(&l, NULL, FL_LONG_SERVICE + 8);
+    assert_int_equal(loop_planned(&l), N);
+    loop_over(&l);
+}
+
+static void steps_without_requests_are_no_reason_to_rest(void **state)
+{
+    (void)state;
+    struct loop l = {.ask = loop_usual(N), .n = N};
+    plan_begin(NULL);
+    for (unsigned s = 0; s < 40; s++) {
+        assert_int_equal(fl_plan_begin(NULL), 0);
+        assert_int_equal(fl_plan_end(NULL), 0);
+    }
+    loop_declared(&l, NULL, 8);
+    assert_int_equal(loop_planned(&l), N);
+    loop_over(&l);
+}
+
+/* Nothing waits for what is asked after all that was expected. */
+static void more_at_the_end_ends_no_plan(void **state)
+{
+    (void)state;
+    struct loop l = {.ask = loop_usual(N), .n = N};
+    void *more[6];
+    plan_begin(NULL);
+    for (unsigned s = 0; s < 60; s++) {
+        assert_int_equal(fl_plan_begin(NULL), 0);
+        loop_step(&l);
+        for (unsigned i = 0; i < 6 && s % 10 == 9; i++) {
+            more[i] = fl_malloc_large(MIB(3));
+        }
+        for (unsigned i = 0; i < 6 && s % 10 == 9; i++) {
+            fl_free_ours(more[i]);
+        }
+        assert_int_equal(fl_plan_end(NULL), 0);
+    }
+    assert_int_equal(plan_stats().drops, 0);
+    assert_int_equal(plan_stats().layouts, 1);
+    loop_over(&l);
 }
 
 /* Each step is a little larger, all of it: a plan would move memory in each. */
@@ -274,10 +329,12 @@ static void what_only_grows_is_planned_for_who_asks(void **state)
     assert_int_equal(plan_stats().layouts, 0);
     assert_int_equal(fl_plan_default->state, FL_REST);
     assert_int_equal(fl_plan_layout(NULL, &p, NULL, 0), -ENODATA);
-    for (; l.scale < 42; l.scale++) {
+    assert_int_equal(plan_stats().layouts, 0);
+    for (unsigned s = 0; s < 10; s++) {
+        l.scale = 32 - s;
         loop_declared(&l, NULL, 1);
     }
-    assert_true(plan_stats().layouts != 0);
+    assert_int_equal(loop_planned(&l), N);
     loop_over(&l);
     assert_sound();
 }
@@ -432,6 +489,9 @@ int main(void)
         cmocka_unit_test(a_plan_that_is_no_good_is_given_up_and_learned_again),
         cmocka_unit_test(what_never_repeats_holds_nothing),
         cmocka_unit_test(what_only_grows_is_planned_for_who_asks),
+        cmocka_unit_test(a_loop_that_settles_is_planned),
+        cmocka_unit_test(steps_without_requests_are_no_reason_to_rest),
+        cmocka_unit_test(more_at_the_end_ends_no_plan),
         cmocka_unit_test(phases_are_told_apart_by_their_first_requests),
         cmocka_unit_test(short_phases_are_no_reason_to_give_a_plan_up),
         cmocka_unit_test(phases_may_begin_alike),

@@ -243,6 +243,40 @@ static void one_thread_at_a_time(void **state)
     assert_int_equal(fl_plan_begin(context), -EINVAL);
 }
 
+static atomic_bool over;
+
+static void *look_all_the_time(void *arg)
+{
+    struct fl_plan_layout p;
+
+    while (!atomic_load(&over)) {
+        (void)fl_plan_layout(context, &p, NULL, 0);
+    }
+    thread_end();
+    return arg;
+}
+
+/* Who only looks where blocks lie is in no step. */
+static void a_look_refuses_no_step(void **state)
+{
+    struct loop l;
+    pthread_t t;
+
+    (void)each(state);
+    l = (struct loop){.ask = usual, .n = N};
+    atomic_store(&over, false);
+    assert_int_equal(pthread_create(&t, NULL, look_all_the_time, NULL), 0);
+    for (unsigned s = 0; s < 300; s++) {
+        assert_int_equal(fl_plan_begin(context), 0);
+        loop_step(&l);
+        assert_int_equal(fl_plan_end(context), 0);
+    }
+    atomic_store(&over, true);
+    assert_int_equal(pthread_join(t, NULL), 0);
+    loop_over(&l);
+    assert_int_equal(fl_plan_context_free(context), 0);
+}
+
 static void *come_and_go(void *arg)
 {
     bool right = true;
@@ -492,6 +526,7 @@ int main(void)
         cmocka_unit_test(who_is_gone_is_beside_none),
         cmocka_unit_test(those_that_come_one_after_the_other_share_one),
         cmocka_unit_test(one_thread_at_a_time),
+        cmocka_unit_test(a_look_refuses_no_step),
         cmocka_unit_test(threads_come_and_go),
         LEAVES(leave_amid_requests),
         LEAVES(leave_amid_a_plans_end),

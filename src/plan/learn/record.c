@@ -74,7 +74,7 @@ void fl_record_end(struct fl_step_context *c)
     rec->end = tick(c);
     rec->closed = !rec->full && rec->n != 0;
     before->complete = before->closed;
-    c->learn.sampled++;
+    c->learn.sampled += rec->n != 0;
     c->learn.stable = is_repeated(before, rec) ? c->learn.stable + 1 : 0;
     fl_stats_add(&c->stats.recorded, before->complete);
     if (fl_plan.config.trace != NULL && before->complete) {

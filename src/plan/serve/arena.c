@@ -1,8 +1,8 @@
 /* The memory that a context's planned blocks lie in: one live extent of the region's, in granules.
  *
- * It has addresses for a quarter more than the height that was asked for, so that a plan may grow;
- * up to its limit they are used. It is taken when a plan begins to serve and kept from step to
- * step. When nothing of it is in use for a while, or memory is short, all its bits are claimed at
+ * It has addresses for a quarter more than the height that was asked for: other layouts, or one
+ * that is made anew, may be higher. Up to its limit they are used. It is taken when a plan begins
+ * to serve and kept from step to step. When nothing of it is in use for a while, or memory is short, all its bits are claimed at
  * once, so that nothing of it is handed out any more, and it goes back. An arena that is too low
  * for a new plan drains: it serves no more, and the thread that frees its last block gives it
  * back. */
@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-enum { ROOM_SHARE = 4 }; /* of the height, for growth: it costs addresses alone */
+enum { ROOM_SHARE = 4 }; /* of the height, for higher layouts: it costs addresses alone */
 
 bool fl_arena_is_open(const struct fl_arena *a)
 {

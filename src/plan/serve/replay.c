@@ -98,8 +98,7 @@ static bool switch_layout(struct fl_step_context *c)
     return true;
 }
 
-/* Its entry, where the step goes on after a difference, though it may be too small; NULL: it has
- * none. */
+/* Its entry, where the step goes on after a difference; NULL: it has none. */
 static const struct fl_plan_entry *find_entry(struct fl_step_context *c, size_t len)
 {
     const struct fl_plan_entry *s = c->serve.cursor.next;
@@ -125,16 +124,14 @@ static void count_miss(struct fl_step_context *c, size_t len)
 }
 
 /* Where the plan says; NULL: that place is taken, by a block that lives longer than it should or by
- * another that had to go somewhere, or it is too small. The arena may have gone back to the kernel
- * amid the step: then it is opened again. */
+ * another that had to go somewhere. The arena may have gone back to the kernel amid the step: then
+ * it is opened again. */
 static struct fl_extent *at_entry(struct fl_step_context *c, const struct fl_plan_entry *s,
                                   size_t len)
 {
     uint32_t granule = s->granule[c->serve.cursor.parity];
 
-    if (len > s->most) {
-        return NULL;
-    }
+    fl_assert(len <= s->most);
     struct fl_extent *e = fl_arena_take(c->serve.arena, granule, len, s->room);
     bool again =
         e == NULL && (fl_arena_is_open(c->serve.arena) ? fl_arena_was_thinned(c->serve.arena)
@@ -153,8 +150,8 @@ static void note_unknown(struct fl_step_context *c, size_t len)
 
     f->unknown = before + len;
     f->unknown_at = c->serve.cursor.next;
-    if (f->begun_alike && !atomic_load_explicit(&c->who.asked, memory_order_relaxed) &&
-        before > f->exempt + most) {
+    if (f->begun_alike && c->serve.cursor.next != c->serve.end && before > f->exempt + most &&
+        !atomic_load_explicit(&c->who.asked, memory_order_relaxed)) {
         fl_context_end_plan(c, FL_END_BAD);
     }
 }
@@ -186,7 +183,7 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
         note_hits(c, 1, len);
         return e;
     }
-    c->serve.step.displaced += len <= s->most;
+    c->serve.step.displaced++;
     count_miss(c, len);
     return NULL;
 }

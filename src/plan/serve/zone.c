@@ -215,7 +215,7 @@ static int look_and_hold(struct fl_step_context *c, struct fl_plan_layout *out,
     if (c == NULL || fl_region_busy()) {
         return c == NULL ? -EINVAL : -EBUSY;
     }
-    bool entered = atomic_compare_exchange_strong(&c->who.thread, &none, self);
+    bool entered = atomic_compare_exchange_strong(&c->who.thread, &none, self | FL_LOOKS);
     bool is_mine = entered || none == self; /* else another thread is in it */
     if (is_mine && !atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         atomic_signal_fence(memory_order_seq_cst);
