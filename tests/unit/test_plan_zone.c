@@ -351,7 +351,7 @@ static void a_child_finds_a_context_amid_the_end_of_a_plan(void **state)
     pid_t pid = fork();
     if (pid == 0) {
         c->serve.layout = c->serve.last = NULL;
-        c->who.thread = 1;
+        c->who.thread = 16;
         fl_plan_fork_child(fl_lock_release_in_child(fl_plan_fork_word()));
         loop_declared(&l, c, 40);
         _exit(loop_planned(&l) == N ? 0 : 2);
