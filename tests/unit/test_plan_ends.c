@@ -179,12 +179,36 @@ static void memory_moves(void **state)
     assert_int_equal(fl_plan_default->rest.doublings, 4);
 }
 
+/* Nothing waits for what is asked after all that was expected. */
+static void more_at_the_end_ends_no_plan(void **state)
+{
+    (void)state;
+    struct loop l = {.ask = loop_usual(N), .n = N};
+    void *more[6];
+    plan_begin(NULL);
+    for (unsigned s = 0; s < 60; s++) {
+        assert_int_equal(fl_plan_begin(NULL), 0);
+        loop_step(&l);
+        for (unsigned i = 0; i < 6 && s % 10 == 9; i++) {
+            more[i] = fl_malloc_large(MIB(3));
+        }
+        for (unsigned i = 0; i < 6 && s % 10 == 9; i++) {
+            fl_free_ours(more[i]);
+        }
+        assert_int_equal(fl_plan_end(NULL), 0);
+    }
+    assert_int_equal(plan_stats().drops, 0);
+    assert_int_equal(plan_stats().layouts, 1);
+    loop_over(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad),
         cmocka_unit_test(memory_moves),
         cmocka_unit_test(another_step_that_began_alike),
+        cmocka_unit_test(more_at_the_end_ends_no_plan),
         cmocka_unit_test(mismatched),
         cmocka_unit_test(without_memory),
         cmocka_unit_test(forked),

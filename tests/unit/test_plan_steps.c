@@ -293,29 +293,6 @@ static void steps_without_requests_are_no_reason_to_rest(void **state)
     loop_over(&l);
 }
 
-/* Nothing waits for what is asked after all that was expected. */
-static void more_at_the_end_ends_no_plan(void **state)
-{
-    (void)state;
-    struct loop l = {.ask = loop_usual(N), .n = N};
-    void *more[6];
-    plan_begin(NULL);
-    for (unsigned s = 0; s < 60; s++) {
-        assert_int_equal(fl_plan_begin(NULL), 0);
-        loop_step(&l);
-        for (unsigned i = 0; i < 6 && s % 10 == 9; i++) {
-            more[i] = fl_malloc_large(MIB(3));
-        }
-        for (unsigned i = 0; i < 6 && s % 10 == 9; i++) {
-            fl_free_ours(more[i]);
-        }
-        assert_int_equal(fl_plan_end(NULL), 0);
-    }
-    assert_int_equal(plan_stats().drops, 0);
-    assert_int_equal(plan_stats().layouts, 1);
-    loop_over(&l);
-}
-
 /* Each step is a little larger, all of it: a plan would move memory in each. */
 static void what_only_grows_is_planned_for_who_asks(void **state)
 {
@@ -491,7 +468,6 @@ int main(void)
         cmocka_unit_test(what_only_grows_is_planned_for_who_asks),
         cmocka_unit_test(a_loop_that_settles_is_planned),
         cmocka_unit_test(steps_without_requests_are_no_reason_to_rest),
-        cmocka_unit_test(more_at_the_end_ends_no_plan),
         cmocka_unit_test(phases_are_told_apart_by_their_first_requests),
         cmocka_unit_test(short_phases_are_no_reason_to_give_a_plan_up),
         cmocka_unit_test(phases_may_begin_alike),

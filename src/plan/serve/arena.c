@@ -1,11 +1,11 @@
 /* The memory that a context's planned blocks lie in: one live extent of the region's, in granules.
  *
  * It has addresses for a quarter more than the height that was asked for: other layouts, or one
- * that is made anew, may be higher. Up to its limit they are used. It is taken when a plan begins
- * to serve and kept from step to step. When nothing of it is in use for a while, or memory is short, all its bits are claimed at
- * once, so that nothing of it is handed out any more, and it goes back. An arena that is too low
- * for a new plan drains: it serves no more, and the thread that frees its last block gives it
- * back. */
+ * that is made anew, may be higher. Up to its limit they are used. It is taken when a plan
+ * begins to serve and kept from step to step. When nothing of it is in use for a while, or
+ * memory is short, all its bits are claimed at once, so that nothing of it is handed out any
+ * more, and it goes back. An arena that is too low for a new plan drains: it serves no more, and
+ * the thread that frees its last block gives it back. */
 #include "plan/context.h"
 
 #include <errno.h>

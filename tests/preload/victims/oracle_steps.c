@@ -227,8 +227,8 @@ static void run_event(struct worker *w, const struct shape *s, struct event e)
     }
 }
 
-/* True: it was done. Where a thread worked on since the fork took long, the child is not served, and
- * has no steps. A context that several threads have is busy while another one is in it. */
+/* True: it was done. Where a thread worked on since the fork took long, the child is not served,
+ * and has no steps. A context that several threads have is busy while another one is in it. */
 static bool call_of_step(struct worker *w, int (*call)(void *))
 {
     int rc = call(w->context);
