@@ -346,6 +346,9 @@ unsigned fl_record_ready(struct fl_step_context *c, struct fl_lives out[static F
             out[n++] = lives_of(rec);
         }
     }
+    if (n == 0 || knows(c, nth_newest(c, 1))) {
+        return 0;
+    }
     bool wanted = atomic_load_explicit(&c->who.asked, memory_order_relaxed) || sizes_repeat(out, n);
-    return n != 0 && wanted && !knows(c, nth_newest(c, 1)) ? n : 0;
+    return wanted ? n : 0;
 }
