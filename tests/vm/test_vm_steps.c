@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { TEXT = 64 };
+enum { TEXT = 64, COUNTED_STEPS = 20 };
 #define BALANCING "/proc/sys/kernel/numa_balancing"
 #define TUNING "/sys/kernel/debug/sched/numa_balancing/"
 
@@ -53,6 +53,15 @@ static void planned_blocks_lie_on_their_threads_node(void **state)
     const struct fl_run *r = steps("steps");
     assert_true(fl_run_stat(r, "plan_steps") > 0);
     vm_assert_each_on_its_own(r, "steps", 99);
+}
+
+/* Threads that step at once have no plans (faultless.h): one fault a step at most. */
+static void blocks_of_threads_that_step_at_once_lie_on_their_nodes(void **state)
+{
+    (void)state;
+    const struct fl_run *r = steps("beside");
+    vm_assert_each_on_its_own(r, "steps", 99);
+    assert_faults_everywhere(r, COUNTED_STEPS); /* of 345,120 pages */
 }
 
 static void plans_follow_a_thread_that_moved(void **state)
@@ -120,6 +129,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planned_steps_take_no_fault_on_any_node),
         cmocka_unit_test(planned_blocks_lie_on_their_threads_node),
+        cmocka_unit_test(blocks_of_threads_that_step_at_once_lie_on_their_nodes),
         cmocka_unit_test(plans_follow_a_thread_that_moved),
         cmocka_unit_test_teardown(glibcs_memory_is_balanced, stop_balancing),
         cmocka_unit_test_teardown(no_hinting_faults, stop_balancing),

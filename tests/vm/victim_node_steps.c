@@ -2,7 +2,8 @@
  * node than it lies on.
  *
  *   victim_node_steps steps N         a thread bound to each node that has CPUs makes N declared
- *                                     steps
+ *                                     steps, one thread after the other
+ *   victim_node_steps beside N        the same, all threads at once
  *   victim_node_steps moved N         a thread of the first node makes N steps, moves to the last,
  *                                     goes on until all of its blocks lie there, though not for
  *                                     ever, and makes N more
@@ -157,15 +158,16 @@ static void *steps_thread(void *arg)
     return NULL;
 }
 
-static void each_steps(void)
+static void each_steps(bool at_once)
 {
     pthread_t t[NODES_MOST];
 
     for (int i = 0; i < nodes.n; i++) {
         CHECK(!nodes.has_cpu[i] || pthread_create(&t[i], NULL, steps_thread, &nodes.cpus[i]) == 0);
+        CHECK(at_once || !nodes.has_cpu[i] || pthread_join(t[i], NULL) == 0);
     }
     for (int i = 0; i < nodes.n; i++) {
-        CHECK(!nodes.has_cpu[i] || pthread_join(t[i], NULL) == 0);
+        CHECK(!at_once || !nodes.has_cpu[i] || pthread_join(t[i], NULL) == 0);
     }
 }
 
@@ -233,9 +235,9 @@ int main(int argc, char **argv)
     memcpy(&end, &found[1], sizeof end);
     nodes_read(&nodes);
     steps = argc == 3 ? atoi(argv[2]) : 0;
-    if (strcmp(mode, "steps") == 0) {
+    if (strcmp(mode, "steps") == 0 || strcmp(mode, "beside") == 0) {
         mind(is_others);
-        each_steps();
+        each_steps(strcmp(mode, "beside") == 0);
     } else if (strcmp(mode, "moved") == 0) {
         loop("before", nodes_first_cpu(&nodes));
         settle(nodes_last_cpu(&nodes));
