@@ -1,6 +1,7 @@
 /* Large and small blocks in turns, of `MIB` in all each time; told by letters what comes when:
  *   victim_group LETTERS MIB
- * L few large blocks; l many; s small ones; T the same in eight threads; f a child that takes half
+ * L few large blocks; l many; s small ones; T the same in eight threads, which hold all of theirs at
+ * once, as else what is needed would be a matter of chance; f a child that takes half
  * in small blocks; F one that does in large ones; h a block is live over a fork, and both write it;
  * m a memfd; c a file, twice as long; k blocks that live on beside each other; r realloc. */
 #include "victim.h"
@@ -12,6 +13,14 @@
 enum { MOST = 4096, THREADS = 8, LIVE = 512, TURNS = 6000, SMALL = 900 };
 
 static uint64_t seed = 88172645463325252u;
+static pthread_barrier_t *full; /* where threads wait until all hold their blocks */
+
+static void wait_for_others(void)
+{
+    if (full != NULL) {
+        pthread_barrier_wait(full);
+    }
+}
 
 static void *filled(size_t n)
 {
@@ -29,6 +38,7 @@ static void smalls(size_t sum)
     for (size_t i = 0; i < n; i++) {
         p[i] = filled(SMALL);
     }
+    wait_for_others();
     for (size_t i = 0; i < n; i++) {
         free(p[i]);
     }
@@ -46,6 +56,7 @@ static void larges(size_t sum, size_t from, size_t to, uint64_t *random)
         len = len < sum ? len : sum;
         p[n++] = filled(len);
     }
+    wait_for_others();
     for (size_t i = 0; i < n; i++) {
         size_t k = i + next_random(random) % (n - i);
         void *q = p[k];
@@ -157,14 +168,19 @@ static void *work(void *arg)
 
 static void in_threads(size_t sum)
 {
+    pthread_barrier_t all;
     pthread_t t[THREADS];
 
+    CHECK(pthread_barrier_init(&all, NULL, THREADS) == 0);
+    full = &all;
     for (int i = 0; i < THREADS; i++) {
         CHECK(pthread_create(&t[i], NULL, work, &sum) == 0);
     }
     for (int i = 0; i < THREADS; i++) {
         CHECK(pthread_join(t[i], NULL) == 0);
     }
+    full = NULL;
+    pthread_barrier_destroy(&all);
 }
 
 static void step(char what, size_t sum)
