@@ -14,16 +14,25 @@
 
 enum { FOUND_MOST = 256, FOUND_BATCH = 32, STAT_PROCESSOR = 39 };
 static const uint64_t weighted_bit = (uint64_t)1 << 63;
+static const uint64_t claimed = (uint64_t)1 << 63; /* no nodes */
 
-/* Constant after the start, but for what says otherwise. */
+/* Nodes that take turns. Where a thread has claimed it the nodes are being written. */
+struct spread {
+    _Atomic uint64_t key; /* the set of nodes, with weighted_bit perhaps; 0: free; `claimed` */
+    struct fl_node_ids ids;
+};
+
+/* Constant after the start, but for what says otherwise. What mbind is told lies here, ready: on a
+ * small stack there is no room for it. */
 static struct {
     bool bind; /* the window carries policies */
     int touch_mode;
     struct fl_node_ids touch_ids;
-    struct fl_cpu_ids launch;            /* CPUs */
-    struct fl_cpu_ids cpus[FL_NODES];    /* all of each node */
-    _Atomic uint64_t spread[FL_SPREADS]; /* nodes that take turns, or with weighted_bit; 0: free */
-    _Atomic bool refused;                /* mbind is */
+    struct fl_node_ids ids[FL_NODES]; /* each alone */
+    struct fl_cpu_ids launch;         /* CPUs */
+    struct fl_cpu_ids cpus[FL_NODES]; /* all of each node */
+    struct spread spread[FL_SPREADS]; /* any thread's, by `key` */
+    _Atomic bool refused;             /* mbind is */
     size_t left
         [FL_NODES]; /* bytes that may come in before the node is looked at again. Lock: region */
     struct fl_numa_scratch room; /* likewise */
@@ -43,20 +52,25 @@ static unsigned nodes(void)
     return fl_runtime.numa.topology.count;
 }
 
+static bool is_spread(struct spread *s, uint64_t key)
+{
+    uint64_t is = atomic_load(&s->key);
+
+    if (is == 0 && atomic_compare_exchange_strong(&s->key, &is, claimed)) {
+        fl_topology_ids(&fl_runtime.numa.topology, key & ~weighted_bit, &s->ids);
+        atomic_store(&s->key, key);
+        return true;
+    }
+    return is == key;
+}
+
 static unsigned spread_zone(const struct fl_placement *p)
 {
     uint64_t key = p->prefer | (p->weighted ? weighted_bit : 0);
     unsigned i = 0;
 
-    for (; i < FL_SPREADS - 1; i++) {
-        uint64_t none = 0;
-        if (atomic_load(&place.spread[i]) == key ||
-            atomic_compare_exchange_strong(&place.spread[i], &none, key) || none == key) {
-            break;
-        }
-    }
-    if (i == FL_SPREADS - 1) { /* more sets than programs have: they share the last */
-        atomic_store(&place.spread[i], key);
+    while (!is_spread(&place.spread[i], key) && i < FL_SPREADS - 1) {
+        i++; /* more sets than programs have share the last one's nodes */
     }
     return 2 * nodes() + 1 + i;
 }
@@ -102,21 +116,19 @@ static void bind(struct fl_range range, int mode, const struct fl_node_ids *ids)
 
 static void mapped(struct fl_range range, unsigned zone)
 {
-    const struct fl_topology *t = &fl_runtime.numa.topology;
-    struct fl_node_ids ids;
+    unsigned n = nodes();
 
     if (!place.bind || atomic_load(&place.refused)) {
         return;
     }
-    if (zone < t->count) {
-        fl_topology_ids(t, (uint64_t)1 << zone, &ids);
-        bind(range, MPOL_PREFERRED, &ids);
-    } else if (zone <= 2 * t->count) {
+    if (zone < n) {
+        bind(range, MPOL_PREFERRED, &place.ids[zone]);
+    } else if (zone <= 2 * n) {
         bind(range, place.touch_mode, &place.touch_ids);
     } else {
-        uint64_t key = atomic_load(&place.spread[zone - 2 * t->count - 1]);
-        fl_topology_ids(t, key & ~weighted_bit, &ids);
-        bind(range, (key & weighted_bit) != 0 ? MPOL_WEIGHTED_INTERLEAVE : MPOL_INTERLEAVE, &ids);
+        struct spread *s = &place.spread[zone - 2 * n - 1];
+        bool weighted = (atomic_load(&s->key) & weighted_bit) != 0;
+        bind(range, weighted ? MPOL_WEIGHTED_INTERLEAVE : MPOL_INTERLEAVE, &s->ids);
     }
 }
 
@@ -351,6 +363,7 @@ static FL_APART void divide(struct fl_numa_process *n)
     place.bind = fl_numa_window(&view, &place.touch_mode, &place.touch_ids);
     (void)launch_cpus(&place.launch);
     for (unsigned i = 0; i < nodes(); i++) {
+        fl_topology_ids(&n->topology, (uint64_t)1 << i, &place.ids[i]);
         (void)fl_topology_cpus(&n->topology, i, n->root, &n->scratch, &place.cpus[i]);
     }
     fl_place_stations();
