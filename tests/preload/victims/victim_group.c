@@ -1,9 +1,9 @@
 /* Large and small blocks in turns, of `MIB` in all each time; told by letters what comes when:
  *   victim_group LETTERS MIB
- * L few large blocks; l many; s small ones; T the same in eight threads, which hold all of theirs at
- * once, as else what is needed would be a matter of chance; f a child that takes half
- * in small blocks; F one that does in large ones; h a block is live over a fork, and both write it;
- * m a memfd; c a file, twice as long; k blocks that live on beside each other; r realloc. */
+ * L few large blocks; l many; s small ones; T the same in eight threads, which keep step, as else
+ * what is needed would be a matter of chance; f a child that takes half in small blocks; F one that
+ * does in large ones; h a block is live over a fork, and both write it; m a memfd; c a file, twice
+ * as long; k blocks that live on beside each other; r realloc. */
 #include "victim.h"
 
 #include <pthread.h>
@@ -13,12 +13,12 @@
 enum { MOST = 4096, THREADS = 8, LIVE = 512, TURNS = 6000, SMALL = 900 };
 
 static uint64_t seed = 88172645463325252u;
-static pthread_barrier_t *full; /* where threads wait until all hold their blocks */
+static pthread_barrier_t *keeps_step;
 
 static void wait_for_others(void)
 {
-    if (full != NULL) {
-        pthread_barrier_wait(full);
+    if (keeps_step != NULL) {
+        pthread_barrier_wait(keeps_step);
     }
 }
 
@@ -43,6 +43,7 @@ static void smalls(size_t sum)
         free(p[i]);
     }
     free(p);
+    wait_for_others();
 }
 
 /* Freed in another order. */
@@ -63,6 +64,7 @@ static void larges(size_t sum, size_t from, size_t to, uint64_t *random)
         p[k] = p[i];
         free(q);
     }
+    wait_for_others();
 }
 
 static void in_child(size_t sum, int large)
@@ -154,13 +156,18 @@ static void by_realloc(size_t sum)
     free(p);
 }
 
+static struct job {
+    size_t sum;
+    uint64_t random;
+} job[THREADS];
+
 static void *work(void *arg)
 {
-    size_t sum = *(size_t *)arg / THREADS;
-    uint64_t random = (uintptr_t)&sum | 1;
+    struct job *j = arg;
+    size_t sum = j->sum;
 
     for (int i = 0; i < 4; i++) {
-        larges(sum, 64 * KIB, sum / 4, &random);
+        larges(sum, 64 * KIB, sum / 4, &j->random);
         smalls(sum);
     }
     return NULL;
@@ -172,14 +179,15 @@ static void in_threads(size_t sum)
     pthread_t t[THREADS];
 
     CHECK(pthread_barrier_init(&all, NULL, THREADS) == 0);
-    full = &all;
+    keeps_step = &all;
     for (int i = 0; i < THREADS; i++) {
-        CHECK(pthread_create(&t[i], NULL, work, &sum) == 0);
+        job[i] = (struct job){sum / THREADS, (uint64_t)i + 1};
+        CHECK(pthread_create(&t[i], NULL, work, &job[i]) == 0);
     }
     for (int i = 0; i < THREADS; i++) {
         CHECK(pthread_join(t[i], NULL) == 0);
     }
-    full = NULL;
+    keeps_step = NULL;
     pthread_barrier_destroy(&all);
 }
 
