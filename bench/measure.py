@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PYTHON = "/usr/bin/python3"
@@ -40,6 +41,20 @@ def out(cmd, env=None, **kw):
     if p.returncode != 0:
         sys.exit(f"{os.path.basename(sys.argv[0])}: {' '.join(cmd)} failed: {p.returncode}\n{p.stderr}")
     return p.stdout
+
+
+def run(cmd, env=None):
+    """Runs it to its end, once: (what it said, seconds, what the kernel counted of it)."""
+    began = time.monotonic()
+    p = subprocess.Popen(cmd, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace",
+                         env={**os.environ, **(env or {})})
+    said = p.stdout.read()
+    _, status, used = os.wait4(p.pid, 0)
+    took = time.monotonic() - began
+    p.returncode = os.waitstatus_to_exitcode(status)
+    if p.returncode != 0:
+        sys.exit(f"{' '.join(cmd)} failed: {p.returncode}")
+    return said, took, used
 
 
 def commit():
