@@ -14,12 +14,12 @@
 
 enum { FOUND_MOST = 256, FOUND_BATCH = 32, STAT_PROCESSOR = 39 };
 static const uint64_t weighted_bit = (uint64_t)1 << 63;
-static const uint64_t claimed = (uint64_t)1 << 63; /* no nodes */
 
-/* Nodes that take turns. Where a thread has claimed it the nodes are being written. */
+/* Nodes that take turns. */
 struct spread {
-    _Atomic uint64_t key; /* the set of nodes, with weighted_bit perhaps; 0: free; `claimed` */
+    _Atomic uint64_t key; /* their set, with weighted_bit perhaps; 0: free */
     struct fl_node_ids ids;
+    _Atomic bool ready; /* `ids` are `key`'s */
 };
 
 /* Constant after the start, but for what says otherwise. What mbind is told lies here, ready: on a
@@ -56,9 +56,9 @@ static bool is_spread(struct spread *s, uint64_t key)
 {
     uint64_t is = atomic_load(&s->key);
 
-    if (is == 0 && atomic_compare_exchange_strong(&s->key, &is, claimed)) {
+    if (is == 0 && atomic_compare_exchange_strong(&s->key, &is, key)) {
         fl_topology_ids(&fl_runtime.numa.topology, key & ~weighted_bit, &s->ids);
-        atomic_store(&s->key, key);
+        atomic_store(&s->ready, true);
         return true;
     }
     return is == key;
@@ -114,6 +114,23 @@ static void bind(struct fl_range range, int mode, const struct fl_node_ids *ids)
     }
 }
 
+static void bind_spread(struct fl_range range, const struct spread *s,
+                        const struct fl_node_ids *ids)
+{
+    bool weighted = (atomic_load(&s->key) & weighted_bit) != 0;
+
+    bind(range, weighted ? MPOL_WEIGHTED_INTERLEAVE : MPOL_INTERLEAVE, ids);
+}
+
+/* Another thread is about to have its ids ready. */
+static FL_APART void bind_spread_anew(struct fl_range range, const struct spread *s)
+{
+    struct fl_node_ids ids;
+
+    fl_topology_ids(&fl_runtime.numa.topology, atomic_load(&s->key) & ~weighted_bit, &ids);
+    bind_spread(range, s, &ids);
+}
+
 static void mapped(struct fl_range range, unsigned zone)
 {
     unsigned n = nodes();
@@ -126,9 +143,12 @@ static void mapped(struct fl_range range, unsigned zone)
     } else if (zone <= 2 * n) {
         bind(range, place.touch_mode, &place.touch_ids);
     } else {
-        struct spread *s = &place.spread[zone - 2 * n - 1];
-        bool weighted = (atomic_load(&s->key) & weighted_bit) != 0;
-        bind(range, weighted ? MPOL_WEIGHTED_INTERLEAVE : MPOL_INTERLEAVE, &s->ids);
+        const struct spread *s = &place.spread[zone - 2 * n - 1];
+        if (FL_LIKELY(atomic_load(&s->ready))) {
+            bind_spread(range, s, &s->ids);
+        } else {
+            bind_spread_anew(range, s);
+        }
     }
 }
 
@@ -279,7 +299,8 @@ static void fill_begin(unsigned zone)
         any |= to.word[i] != 0;
     }
     place.moved = any && fl_nodes.cpus(&place.worker) == 0 && fl_nodes.set_cpus(&to) == 0;
-    place.placing = !place.bind && fl_nodes.policy(&place.worker_mode, &place.worker_ids) == 0;
+    place.placing = (!place.bind || atomic_load(&place.refused)) &&
+                    fl_nodes.policy(&place.worker_mode, &place.worker_ids) == 0;
     if (place.placing) {
         fl_topology_ids(&fl_runtime.numa.topology, (uint64_t)1 << zone, &ids);
         (void)fl_nodes.set_policy(MPOL_PREFERRED, &ids);
