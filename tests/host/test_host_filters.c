@@ -193,7 +193,7 @@ static void run_later(const char *how, const char *threads, const char *before, 
         struct fl_how run = {.argv = FL_ARGV(victim, how, actions[a], threads, before, list),
                              .preload = "",
                              .seconds = SECONDS,
-                             .env = FL_ENV("FAULTLESS_STATS=0")};
+                             .env = FL_ENV("FAULTLESS_STATS=1")};
         if (a == 0) { /* that glibc passes by the one action tells of all */
             plain = *passed_by_glibc(&run);
             fl_run_assert_clean(&plain);
