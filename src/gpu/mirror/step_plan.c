@@ -68,6 +68,13 @@ static bool are_alike(const struct fl_plan_layout *l, const struct fl_plan_place
     return true;
 }
 
+static int no_layout(int rc)
+{
+    return fl_gpu_fail(rc, rc == -EBUSY    ? "another thread is in the plan's context"
+                           : rc == -ENOMEM ? "no memory for the plan's arena"
+                                           : "the context has no plan yet");
+}
+
 /* Zone and runs as `l` says, of which there are `room` places at most. */
 static int read_layout(struct fl_gpu_mirror *m, struct fl_plan_layout *l,
                        struct fl_plan_place *place, struct fl_run *all, size_t room)
@@ -75,7 +82,9 @@ static int read_layout(struct fl_gpu_mirror *m, struct fl_plan_layout *l,
     const struct fl_plan_zone *z = &l->zone[FL_ZONE_INPUT];
     int rc = fl_mirror_make_room(m, room);
 
-    rc = rc == 0 ? fl_plan_layout(m->context, l, place, room) : rc;
+    if (rc == 0 && (rc = fl_plan_layout(m->context, l, place, room)) != 0) {
+        return no_layout(rc);
+    }
     if (rc == 0 && l->places > room) { /* the worker was quicker */
         rc = fl_gpu_fail(-EBUSY, "the plan is changing");
     }
@@ -119,7 +128,7 @@ int fl_follow(struct fl_gpu_mirror *m)
     int rc = fl_plan_layout(m->context, &l, NULL, 0);
 
     if (rc != 0) {
-        return rc;
+        return no_layout(rc);
     }
     if (l.opening != m->opening) {
         return fl_gpu_fail(-ESTALE, "the plan has another arena: make another mirror");
@@ -162,7 +171,7 @@ int fl_follow_take(struct fl_gpu_mirror *m, const struct fl_pin *how)
     pin.node = -1; /* it lies where the plan has it */
     int rc = fl_plan_hold(m->context, &l);
     if (rc != 0) {
-        return fl_gpu_fail(rc, "the context has no plan yet");
+        return no_layout(rc);
     }
     struct fl_range range = {l.base, l.limit};
     m->opening = l.opening;
