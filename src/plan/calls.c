@@ -89,8 +89,10 @@ int fl_plan_begin(struct fl_step_context *c)
         return -EINVAL;
     }
     int rc = claim(c);
-    if (rc != 0) { /* a step all the same, beside that of the thread that is in it */
+    if (rc == -EBUSY) { /* a step all the same, beside that of the thread that is in it */
         atomic_fetch_add(&fl_plan.stepping, ONE_STEP);
+    }
+    if (rc != 0) {
         return rc;
     }
     c->who.outer = fl_plan_mine;
