@@ -11,7 +11,7 @@ enum fl_disable {
     FL_DISABLE_ALL = 1 << 0,      /* pass every request through */
     FL_DISABLE_THP = 1 << 1,      /* base pages only */
     FL_DISABLE_POPULATE = 1 << 2, /* a touch loop instead of MADV_POPULATE_WRITE */
-    FL_DISABLE_WORKER = 1 << 3,   /* no fl- thread: decay only by malloc_trim */
+    FL_DISABLE_WORKER = 1 << 3,   /* no fl- thread: decay by requests, frees, malloc_trim */
     FL_DISABLE_CACHE = 1 << 4,    /* no thread caches */
     FL_DISABLE_STOCK = 1 << 5,    /* nothing populated ahead of demand */
     FL_DISABLE_MOVE = 1 << 6,     /* no UFFDIO_MOVE */

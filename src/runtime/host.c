@@ -1,5 +1,6 @@
 /* What the program changes about itself: the library's threads are gone before it does, and come
- * back with what it has then. docs/host.md has the table of calls; preload/self.c sees them. */
+ * back with what it has then. docs/internals/host.md has the table of calls; preload/self.c sees
+ * them. */
 #include "runtime/runtime.h"
 
 #include <errno.h>

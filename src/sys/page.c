@@ -3,8 +3,7 @@
  * `huge` is what the region grows by, and what one touched byte may cost: 2 MiB, or less where the
  * kernel's huge page is smaller. Where it is larger (32 MiB with base pages of 16 KiB, 512 MiB with
  * 64 KiB), it is never asked for: memory is in base pages, or in folios of 2 MiB if the
- * administrator has switched these on and all larger ones off. docs/internals/arm64.md has the
- * reasons. */
+ * administrator has switched these on and all larger ones off. docs/limits.md has the reasons. */
 #include "sys/internal.h"
 
 #include <string.h>

@@ -9,7 +9,7 @@
  * so it holds no pipe of the program's open and no program closes what it waits for; where the
  * kernel gives it none, it waits for calls alone. It must not print.
  * Left to others: what the jobs do (region/, plan/).
- * State: struct fl_worker, one a process. docs/host.md draws its states. */
+ * State: struct fl_worker, one a process. docs/internals/host.md draws its states. */
 #ifndef FL_UFFD_UFFD_H
 #define FL_UFFD_UFFD_H
 

@@ -39,13 +39,11 @@ struct folder {
 };
 
 static const char doc[] =
-    "Run CMD with the faultless allocator preloaded, and write each step that it learns from to a "
-    "folder, as a table that faultplan pack and draw take.\v"
-    "What was written is said on standard error. Steps are those that CMD declares. Those that a "
-    "plan serves are not written, so there are few of them. The exit status is that of CMD, 128 + "
-    "N when signal N ended it; 125: faultplan itself failed, or no step was seen, 126: CMD "
-    "cannot be run, 127: "
-    "CMD was not found.";
+    "Run CMD with the faultless allocator preloaded, and write each step to a folder, as a "
+    "table that faultplan pack and draw take.\v"
+    "What was written is said on standard error. Steps are those that CMD declares. The exit "
+    "status is that of CMD, 128 + N when signal N ended it; 125: faultplan itself failed, or no "
+    "step was seen, 126: CMD cannot be run, 127: CMD was not found.";
 
 static const struct argp_option option[] = {
     {"output", 'o', "FOLDER", 0,

@@ -146,7 +146,7 @@ int fl_strategy_start(struct fl_gpu_pool *p)
     return rc;
 }
 
-/* MXNet: a part of the device is never taken; rather is the whole cache given back. */
+/* MXNet: before a part of the device is taken that is to stay free, the whole cache goes back. */
 static void keep_reserve(struct fl_gpu_pool *p, size_t len)
 {
     size_t left = 0, total = 0, released = 0;

@@ -11,8 +11,8 @@
  * Pages of the kernel: MADV_DONTNEED of a part of a huge page gives nothing back before the kernel
  * splits it, which it does when memory is short; MADV_FREE of one base page of it splits it at
  * once.
- * State: r->holes, r->pieces, the lists `pieces`, `seen` and `rough` of the zones; under the region
- * lock. */
+ * State: r->pages.holes, r->pieces, the lists `pieces`, `seen` and `rough` of the zones; under the
+ * region lock. */
 #include "region/back/piece.h"
 #include "region/free/isolated.h"
 #include "region/state/budget.h"

@@ -101,7 +101,6 @@ bool fl_left_wants(const struct fl_region *r, const struct fl_fill_plan *g, size
     return may_wait(r, g) && (huge || fl_region_is_scarce(r) || base_pages_wait(r, len, len));
 }
 
-/* A touch brings one base page of a huge page that was split. */
 /* One of so many of its kind is left to the touch, and so learnt from. Where others are freed and
  * asked for in turns, no kind is passed over. */
 static bool is_sample(struct fl_region *r, const struct fl_fill_plan *g)
