@@ -35,7 +35,6 @@ int fl_linux_populate_shared(struct fl_range r, unsigned helpers);
 int fl_linux_touch_open(int *out_fd);
 int fl_linux_touch_arm(int fd, struct fl_range r, bool on);
 int fl_linux_touch_read(int fd, uintptr_t *out_addr, int *out_tid);
-int fl_linux_touch_wake(int fd, struct fl_range r);
 
 /* pagemap.c */
 int fl_linux_find_split(struct fl_range r, struct fl_range *out);

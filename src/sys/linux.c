@@ -334,14 +334,14 @@ static int linux_append_file(const char *path, const char *text, size_t len)
         .lazy_free = linux_lazy_free, .move_begin = fl_linux_move_begin,                           \
         .move_pages = fl_linux_move_pages, .move_end = fl_linux_move_end,                          \
         .touch_open = fl_linux_touch_open, .touch_arm = fl_linux_touch_arm,                        \
-        .touch_read = fl_linux_touch_read, .touch_wake = fl_linux_touch_wake,                      \
-        .find_split = fl_linux_find_split, .survey = fl_linux_survey, .touched = fl_linux_touched, \
-        .huge = fl_linux_huge, .filled = fl_linux_filled, .resident = linux_resident,              \
-        .present = fl_linux_present, .name = linux_name, .now_ns = linux_now_ns,                   \
-        .own_ns = linux_own_ns, .read_file = linux_read_file, .limit = linux_limit,                \
-        .memory_total = linux_memory_total, .entropy = linux_entropy, .wait = linux_wait,          \
-        .wake = linux_wake, .write = fl_linux_write, .append_file = linux_append_file,             \
-        .replace_file = fl_linux_replace_file, .protect = linux_protect                            \
+        .touch_read = fl_linux_touch_read, .find_split = fl_linux_find_split,                      \
+        .survey = fl_linux_survey, .touched = fl_linux_touched, .huge = fl_linux_huge,             \
+        .filled = fl_linux_filled, .resident = linux_resident, .present = fl_linux_present,        \
+        .name = linux_name, .now_ns = linux_now_ns, .own_ns = linux_own_ns,                        \
+        .read_file = linux_read_file, .limit = linux_limit, .memory_total = linux_memory_total,    \
+        .entropy = linux_entropy, .wait = linux_wait, .wake = linux_wake, .write = fl_linux_write, \
+        .append_file = linux_append_file, .replace_file = fl_linux_replace_file,                   \
+        .protect = linux_protect                                                                   \
     }
 
 const struct fl_sys fl_sys_linux = LINUX_TABLE;

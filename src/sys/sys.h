@@ -93,7 +93,6 @@ struct fl_sys {
     int (*touch_open)(int *out_fd);
     int (*touch_arm)(int fd, struct fl_range r, bool on);
     int (*touch_read)(int fd, uintptr_t *out_addr, int *out_tid);
-    int (*touch_wake)(int fd, struct fl_range r);
     /* The kernel may take the pages when memory is short; what is written afterwards is safe.
      * MADV_FREE, Linux 4.5. */
     int (*lazy_free)(struct fl_range r);

@@ -76,10 +76,3 @@ int fl_linux_touch_read(int fd, uintptr_t *out_addr, int *out_tid)
         }
     }
 }
-
-int fl_linux_touch_wake(int fd, struct fl_range r)
-{
-    struct uffdio_range range = {r.base, r.len};
-
-    return (int)fl_call(SYS_ioctl, fd, UFFDIO_WAKE, &range);
-}

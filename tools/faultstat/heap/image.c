@@ -79,6 +79,9 @@ static int find_head(const struct fl_live_memory *m, uint64_t page, uint64_t *at
     if (rc != 0) {
         return rc;
     }
+    if (head.magic[0] == '\0') { /* filled with the first large request */
+        return -EAGAIN;
+    }
     if (memcmp(head.magic, FL_LIVE_MAGIC, sizeof(head.magic)) != 0 ||
         head.version != FL_LIVE_VERSION || head.size < sizeof(head)) {
         return -EPROTONOSUPPORT;

@@ -290,6 +290,7 @@ static int complain(const char *what, int rc)
     const char *why = rc == -ENOENT    ? "no such file, or not under faultless"
                       : rc == -ENODATA ? "no profile: it was not started with FAULTLESS_PROFILE"
                       : rc == -EPROTO  ? "this is no profile"
+                      : rc == -EAGAIN  ? "no large request yet"
                       : rc == -EPROTONOSUPPORT ? "of another version of faultless"
                                                : strerror(-rc);
     fprintf(stderr, "faultstat: %s: %s\n", what, why);

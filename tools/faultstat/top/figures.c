@@ -72,7 +72,7 @@ void fl_top_reason(const struct fl_top_process *p, char text[FL_TOP_REASON])
         snprintf(text, FL_TOP_REASON, "not permitted (see ptrace(2), Yama's ptrace_scope)");
         break;
     case EAGAIN:
-        snprintf(text, FL_TOP_REASON, "the library is starting");
+        snprintf(text, FL_TOP_REASON, "no large request yet");
         break;
     case EPROTONOSUPPORT:
         snprintf(text, FL_TOP_REASON, "the live page has version %u, not %d", p->live.version,
