@@ -359,7 +359,7 @@ __attribute__((destructor)) static void at_exit(void)
     const char *name = said();
     enum where where = where_to(name);
 
-    if (fl_sys_is_confined()) { /* a call that the filter kills for would change how it ends */
+    if (atomic_load(&fl_runtime.has_own_filter)) { /* which may kill for a call of ours */
         return;
     }
     if (fl_is_started()) {

@@ -95,6 +95,7 @@ bool fl_host_begin_filter(bool strict)
         fl_region_release(&fl_runtime.region);
     }
     fl_sys_confine(true);
+    atomic_store(&fl_runtime.has_own_filter, true);
     if (fl_runtime.options.value[FL_OPTION_log] >= FL_LOG_INFO) {
         fl_say("a seccomp filter comes: from here on no call that malloc would not make");
     }
@@ -109,6 +110,7 @@ void fl_host_end_filter(bool begun, bool installed, bool strict)
     }
     if (begun) {
         fl_sys_confine(installed);
+        atomic_store(&fl_runtime.has_own_filter, installed);
         fl_guests_unbar();
     }
 }

@@ -23,6 +23,7 @@ struct fl_runtime {
     _Atomic bool tune_next;  /* its thresholds are ours to raise */
     bool active;             /* large requests are served from the window */
     const char *shadowed_by; /* the file of the program's malloc, while that has not come to ours */
+    _Atomic bool has_own_filter; /* the program has installed a seccomp filter */
 };
 
 extern struct fl_runtime fl_runtime;
