@@ -70,7 +70,7 @@ static bool are_alike(const struct fl_plan_layout *l, const struct fl_plan_place
 
 static int no_layout(int rc)
 {
-    return fl_gpu_fail(rc, rc == -EBUSY    ? "another thread is in the plan's context"
+    return fl_gpu_fail(rc, rc == -EBUSY    ? "the plan's context is busy"
                            : rc == -ENOMEM ? "no memory for the plan's arena"
                                            : "the context has no plan yet");
 }
