@@ -46,7 +46,7 @@ def out(cmd, env=None, **kw):
 def run(cmd, env=None):
     """Runs it to its end, once: (what it said, seconds, what the kernel counted of it)."""
     began = time.monotonic()
-    p = subprocess.Popen(cmd, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace",
+    p = subprocess.Popen(cmd, stdout=subprocess.PIPE, text=True, errors="replace",
                          env={**os.environ, **(env or {})})
     said = p.stdout.read()
     _, status, used = os.wait4(p.pid, 0)
