@@ -82,6 +82,7 @@ static int read_layout(struct fl_gpu_mirror *m, struct fl_plan_layout *l,
     const struct fl_plan_zone *z = &l->zone[FL_ZONE_INPUT];
     int rc = fl_mirror_make_room(m, room);
 
+    m->generation = 0; /* its runs may be gone, and be those of no layout if this fails */
     if (rc == 0 && (rc = fl_plan_layout(m->context, l, place, room)) != 0) {
         return no_layout(rc);
     }
