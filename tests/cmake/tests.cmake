@@ -14,7 +14,9 @@ find_package(Threads REQUIRED)
 
 set(FL_VICTIM_DIR ${PROJECT_BINARY_DIR}/tests/victims)
 # Where a test finds the library and what it starts.
-set(FL_TEST_PATHS FL_LIB_PATH="${PROJECT_BINARY_DIR}/libfaultless.so" FL_VICTIM_DIR="${FL_VICTIM_DIR}"
+find_library(FL_MIMALLOC NAMES libmimalloc.so.3 libmimalloc.so.2) # Debian 13's, 12's
+get_filename_component(mimalloc "${FL_MIMALLOC}" NAME)
+set(FL_TEST_PATHS FL_LIB_PATH="${PROJECT_BINARY_DIR}/libfaultless.so" FL_MIMALLOC="${mimalloc}" FL_VICTIM_DIR="${FL_VICTIM_DIR}"
                   FL_BUILD_DIR="${PROJECT_BINARY_DIR}" FL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 file(STRINGS ${PROJECT_SOURCE_DIR}/src/layers.txt FL_LAYERS REGEX "^[a-z]")
 

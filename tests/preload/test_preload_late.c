@@ -77,7 +77,7 @@ static void with_another_allocator_behind(void **state)
 {
     (void)state;
     static const char *const others[] = {"libjemalloc.so.2", "libtcmalloc_minimal.so.4",
-                                         "libmimalloc.so.2"};
+                                         FL_MIMALLOC};
 
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         char preload[512];

@@ -62,7 +62,7 @@ static void tcmalloc_follows(void **state)
 static void mimalloc_follows(void **state)
 {
     (void)state;
-    check("victim_next", "libmimalloc.so.2", "asked mimalloc\n");
+    check("victim_next", FL_MIMALLOC, "asked mimalloc\n");
 }
 
 /* What stands behind us makes calls by syscall(3), which is ours: what the library moves itself is
@@ -163,7 +163,7 @@ static void refusals_set_errno_as_glibc_does(void **state)
     const char *const nexts[] = {"",
                                  "libjemalloc.so.2",
                                  "libtcmalloc_minimal.so.4",
-                                 "libmimalloc.so.2",
+                                 FL_MIMALLOC,
                                  FL_VICTIM_DIR "/victim_next_real.so",
                                  FL_VICTIM_DIR "/victim_next_real_posix.so"};
     for (size_t i = 0; i < sizeof nexts / sizeof nexts[0]; i++) {

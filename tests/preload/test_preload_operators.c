@@ -55,7 +55,7 @@ static void the_operators_of_an_allocator_behind_us_are_its_own(void **state)
 {
     (void)state;
     static const char *const nexts[] = {"", "libjemalloc.so.2", "libtcmalloc_minimal.so.4",
-                                        "libmimalloc.so.2"};
+                                        FL_MIMALLOC};
     for (size_t i = 0; i < sizeof nexts / sizeof nexts[0]; i++) {
         print_message("           %s\n", nexts[i]);
         same_as_without("victim_new_mixed", NULL, nexts[i], true);
