@@ -43,6 +43,11 @@ unsigned fl_zone_class(const struct fl_region *r, unsigned zone)
     return r->zones.placing.nodes != 0 ? zone : 0;
 }
 
+unsigned fl_zones_alike(const struct fl_region *r)
+{
+    return r->zones.placing.nodes != 0 ? 1 : fl_shards_open(&r->shards);
+}
+
 size_t fl_zone_donors(const struct fl_region *r, unsigned class)
 {
     return r->zones.placing.nodes != 0 ? r->zones.of[class].free.huge : fl_region_free(r).huge;
@@ -52,7 +57,7 @@ struct fl_extent *fl_zone_oldest(struct fl_region *r, unsigned class)
 {
     struct fl_extent *oldest = TAILQ_FIRST(&r->zones.of[class].by_age);
 
-    for (unsigned i = 1; i < fl_shards_open(&r->shards); i++) {
+    for (unsigned i = 1; i < fl_zones_alike(r); i++) {
         struct fl_extent *head = TAILQ_FIRST(&r->zones.of[i].by_age);
         bool older = head != NULL && (oldest == NULL || fl_extent_is_older(head, oldest));
         oldest = older ? head : oldest;
@@ -76,7 +81,7 @@ bool fl_zone_may_lend(const struct fl_region *r, unsigned zone)
 static void take_back_empty(struct fl_region *r)
 {
     fl_assert(fl_region_is_locked(r));
-    for (struct fl_zone *z = r->zones.of + 1; z < r->zones.of + fl_shards_open(&r->shards); z++) {
+    for (struct fl_zone *z = r->zones.of + 1; z < r->zones.of + fl_zones_alike(r); z++) {
         for (struct fl_extent *e; (e = fl_tree_lowest(&z->empty)) != NULL;) {
             (void)fl_fit_change_zone(r, e, 0);
         }
@@ -104,7 +109,7 @@ void fl_zone_extend(struct fl_region *r, unsigned zone, size_t len, size_t align
     size_t want = fl_max(least, block_of(r));
 
     fl_assert(fl_region_is_locked(r));
-    if (least < len || (zone == no_zone && fl_shards_open(&r->shards) == 1) ||
+    if (least < len || (zone == no_zone && fl_zones_alike(r) == 1) ||
         first_empty(r, zone, huge_len, huge_align) != NULL ||
         fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS + 1) != 0) {
         return;
@@ -138,8 +143,8 @@ void fl_zone_find(struct fl_region *r, struct fl_extent *e)
 {
     if (e->zone == fl_placing_touch(&r->zones.placing)) {
         unsigned node = r->zones.placing.found(fl_extent_range(e));
-        e->zone =
-            (uint8_t)(node < r->zones.placing.nodes ? r->zones.placing.nodes + node : e->zone);
+        fl_extent_set_zone(
+            e, node < r->zones.placing.nodes ? r->zones.placing.nodes + node : e->zone);
     }
 }
 

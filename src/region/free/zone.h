@@ -40,6 +40,9 @@ enum { FL_CARVE_DESCRIPTORS = 5 };
 unsigned fl_zone_of_none(const struct fl_region *r);
 /* Where the memory of that zone comes from: all shards' from the same. */
 unsigned fl_zone_class(const struct fl_region *r, unsigned zone);
+/* Shards whose memory serves any request, whichever it is looked for in first: from number 0 on.
+ * Relaxed without a lock: a hint. */
+unsigned fl_zones_alike(const struct fl_region *r);
 /* Of that class: bytes in whole huge pages of FREE extents, and the oldest of these; NULL. */
 size_t fl_zone_donors(const struct fl_region *r, unsigned class);
 struct fl_extent *fl_zone_oldest(struct fl_region *r, unsigned class);

@@ -11,14 +11,18 @@
 
 enum { NO_ZONE = FL_ZONES, ASKS = 64 /* misses at home, one of which asks where home is */ };
 
-/* The zone of its requests; NO_ZONE: it has to ask. */
-static unsigned zone_of(const struct fl_region *r, struct fl_cache *own, size_t len)
+/* The zone of its requests; NO_ZONE: it has to ask. No lock held. */
+static unsigned zone_of(struct fl_region *r, struct fl_cache *own, size_t len)
 {
     if (FL_LIKELY(r->zones.placing.nodes == 0)) {
-        return 0;
+        return fl_shards_open(&r->shards) == 1 ? 0 : fl_shard_here(r, own);
     }
     bool home = own != NULL && len < r->zones.placing.alike_below && fl_cache_is_home(own);
-    return home && ++own->asks % ASKS != 0 ? own->zone : NO_ZONE;
+    if (home && ++own->asks % ASKS == 0) {
+        fl_cache_recall(r, own, len);
+        home = fl_cache_is_home(own);
+    }
+    return home ? own->zone : NO_ZONE;
 }
 
 /* Is there but one way to serve it? Holes elsewhere are none of its business. Lock: region. */
@@ -66,8 +70,8 @@ struct fl_extent *fl_take_plain(struct fl_region *r, struct fl_cache *own, size_
     if (zone == NO_ZONE || atomic_load_explicit(&r->tight, memory_order_relaxed)) {
         return NULL;
     }
-    if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1)) {
-        struct fl_extent *e = fl_shard_take(r, own, len, align);
+    if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1) && fl_shards_have(&r->shards, zone)) {
+        struct fl_extent *e = fl_shard_take(r, own, len, align, zone);
         fl_shards_look_if_due(r, &r->shards);
         return e;
     }

@@ -27,6 +27,9 @@ int fl_take_seed(struct fl_region *r, size_t len)
     }
     (void)fl_fit_insert(r, fl_extent_make(r, all, FL_CONTENT_EMPTY, fl_zone_of_none(r)));
     r->zones.seeded = true;
+    if (r->zones.placing.nodes != 0) {
+        fl_shards_open_nodes(r);
+    }
     while (fl_shards_open(&r->shards) < r->config.shards && r->zones.placing.nodes == 0) {
         fl_shards_open_one(r);
     }

@@ -65,6 +65,7 @@ static void leave_to(struct fl_region *r, struct fl_extent *e)
 {
     struct fl_shard *s = &r->shards.of[fl_extent_zone(e)];
 
+    fl_assert(fl_shards_have(&r->shards, fl_extent_zone(e)));
     e->next = atomic_load_explicit(&s->left, memory_order_relaxed);
     /* release: pairs with the exchange of who takes the chain; sequentially consistent: comes
      * before the caller's look at wants_worker, see fl_cache_put */
@@ -73,9 +74,10 @@ static void leave_to(struct fl_region *r, struct fl_extent *e)
 }
 
 /* Is there but one way to give it back? */
-static bool is_plain(const struct fl_extent *e)
+static bool is_plain(const struct fl_region *r, const struct fl_extent *e)
 {
     return e->content == FL_CONTENT_POPULATED && e->len < FL_SHARDED_BELOW &&
+           fl_shards_have(&r->shards, fl_extent_zone(e)) &&
            (e->left & ~(FL_LEFT_HOLLOW | FL_LEFT_UNSEEN)) == 0 && !fl_extent_is_user_remapped(e);
 }
 
@@ -84,7 +86,7 @@ static FL_COLD void leave_chain(struct fl_region *r, struct fl_extent *e)
 {
     for (struct fl_extent *next; e != NULL; e = next) {
         next = e->next;
-        if (is_plain(e)) {
+        if (is_plain(r, e)) {
             leave_to(r, e);
         } else {
             fl_region_defer(r, e);
@@ -139,12 +141,6 @@ void fl_shards_judge(struct fl_region *r)
     }
 }
 
-/* May it take more before all know of it? Fewer bytes than all know of are no peak. */
-static bool has_slack(const struct fl_region *r, const struct fl_shard *s)
-{
-    return (int64_t)s->since.in_use < (int64_t)r->shards.slack;
-}
-
 /* `e` lies in the shard's zone. Lock: the shard's. */
 static void count_back(struct fl_shard *s, struct fl_extent *e)
 {
@@ -157,7 +153,7 @@ static void count_back(struct fl_shard *s, struct fl_extent *e)
 /* Does it lie here? Else it is left to the shard where it does. Lock: the shard's. */
 static bool is_here(struct fl_region *r, const struct fl_shard *s, struct fl_extent *e)
 {
-    bool plain = FL_LIKELY(is_plain(e));
+    bool plain = FL_LIKELY(is_plain(r, e));
 
     fl_assert(fl_region_is_locked(r));
     if (plain && fl_extent_zone(e) == (unsigned)(s - r->shards.of)) {
@@ -240,7 +236,9 @@ static struct fl_extent *try(struct fl_region *r, struct fl_shard *s, struct fl_
     struct fl_extent *e = NULL;
 
     fl_assert(fl_region_is_locked(r));
-    *more = is_ordinary(r) && has_slack(r, s) && !fl_left_is_sparse(r, len);
+    /* May it take more before all know of it? Fewer bytes than all know of are no peak. */
+    bool has_slack = (int64_t)s->since.in_use < (int64_t)r->shards.slack;
+    *more = is_ordinary(r) && has_slack && !fl_left_is_sparse(r, len);
     if (*more) {
         e = take_from(r, s, own, len);
     }
@@ -286,13 +284,14 @@ static struct fl_extent *take_waiting(struct fl_region *r, struct fl_cache *own,
     return e;
 }
 
-struct fl_extent *fl_shard_take(struct fl_region *r, struct fl_cache *own, size_t len, size_t align)
+struct fl_extent *fl_shard_take(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,
+                                unsigned here)
 {
-    unsigned here = fl_shard_here(r, own);
     struct fl_shard *s = &r->shards.of[here];
     struct fl_extent *e = NULL;
     bool more = true;
 
+    fl_assert(fl_shards_have(&r->shards, here));
     if (len >= FL_SHARDED_BELOW || align > fl_page.base || !is_ordinary(r)) {
         return NULL;
     }
@@ -304,7 +303,9 @@ struct fl_extent *fl_shard_take(struct fl_region *r, struct fl_cache *own, size_
         e = fl_depot_take_longer(r, own, len);
     }
     unsigned busy = had ? 0 : 1u << here;
-    e = e != NULL ? e : take_from_others(r, here, own, len, &more, &busy);
+    if (e == NULL && r->zones.placing.nodes == 0) { /* no request crosses nodes */
+        e = take_from_others(r, here, own, len, &more, &busy);
+    }
     return e != NULL ? e : take_waiting(r, own, len, &more, busy);
 }
 
@@ -326,7 +327,7 @@ static struct fl_shard *lock_around(struct fl_region *r, const struct fl_extent 
 
 bool fl_shard_give(struct fl_region *r, struct fl_extent *e)
 {
-    if (!is_plain(e) || !is_ordinary(r)) {
+    if (!is_plain(r, e) || !is_ordinary(r)) {
         return false;
     }
     struct fl_shard *s = lock_around(r, e);
@@ -349,7 +350,8 @@ bool fl_shard_give_chain(struct fl_region *r, struct fl_extent *e)
     if (!is_ordinary(r)) {
         return false;
     }
-    struct fl_shard *s = &r->shards.of[fl_extent_zone(e)]; /* another one would do, too */
+    unsigned zone = fl_extent_zone(e); /* another one would do, too */
+    struct fl_shard *s = &r->shards.of[fl_shards_have(&r->shards, zone) ? zone : 0];
     if (!lock(s, fl_lock_acquire_soon)) {
         leave_chain(r, e);
         return true;

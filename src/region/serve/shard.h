@@ -5,11 +5,11 @@
 #include "region/back/pressure.h"
 
 void fl_shards_start(struct fl_region *r);
-/* A request of that length, aligned to base pages, from one shard: the CPU's, else one that is not
- * busy. NULL: to be served otherwise. fl_shards_look_if_due comes after it.  Threads: any; takes
- * one shard's lock at a time. */
-struct fl_extent *fl_shard_take(struct fl_region *r, struct fl_cache *own, size_t len,
-                                size_t align);
+/* A request of that length, aligned to base pages, from shard `here`; with one node else from one
+ * that is not busy. NULL: to be served otherwise. fl_shards_look_if_due comes after it.  Threads:
+ * any; takes one shard's lock at a time. */
+struct fl_extent *fl_shard_take(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,
+                                unsigned here);
 /* Gives the CACHED `e` back. False: that is not so simple. As above. */
 bool fl_shard_give(struct fl_region *r, struct fl_extent *e);
 /* The same of a chain by `next`: under one shard's lock; what lies elsewhere is left to its own,
@@ -46,9 +46,11 @@ void fl_shards_fork_child(struct fl_region *r);
 /* Opens one more, of FL_SHARDS at most; its part of the blocks and of what is free comes into its
  * zone bit by bit. With one node only. */
 void fl_shards_open_one(struct fl_region *r);
-/* One bit more of that, if any is left. */
+/* With several: one for each of them, if there are as many. */
+void fl_shards_open_nodes(struct fl_region *r);
+/* One bit more of what fl_shards_open_one shares out, if any is left. */
 void fl_shards_share_out(struct fl_region *r);
-/* The shard that short requests of the calling thread are to grow in. */
+/* With one node: the shard that short requests of the calling thread are to grow in. */
 unsigned fl_shard_here(const struct fl_region *r, const struct fl_cache *own);
 
 #endif

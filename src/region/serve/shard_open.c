@@ -1,7 +1,8 @@
 /* When another shard is opened, and what it gets: see shard.h.
  *
  * It gets extents that lie in its part of the addresses, those that are free and those in use, some
- * at a time, at requests that find their lock busy. All locks are held meanwhile. */
+ * at a time, at requests that find their lock busy. All locks are held meanwhile. On several nodes
+ * there is nothing to get: their zones are divided from the start. */
 #include "region/state/counts.h"
 #include "region/free/fit.h"
 #include "region/state/lock.h"
@@ -160,6 +161,27 @@ static size_t stripe(const struct fl_region *r, unsigned n)
     return fl_min(fl_max(part, fl_page.huge), FL_SHARD_BLOCK);
 }
 
+/* The next one, of that zone, with its lock held. */
+static void open(struct fl_region *r, unsigned zone)
+{
+    fl_assert(fl_region_is_locked(r));
+    fl_assert(zone == fl_shards_open(&r->shards) && zone < FL_SHARDS && zone < r->zones.n);
+    fl_lock_acquire(&r->shards.of[zone].lock); /* first: frees go by a block's zone */
+    r->space.descriptors.behind = zone;
+    fl_extent_restock(&r->space, zone);
+    atomic_store_explicit(&r->shards.n, zone + 1, memory_order_relaxed);
+}
+
+void fl_shards_open_nodes(struct fl_region *r)
+{
+    unsigned nodes = r->zones.placing.nodes;
+
+    fl_assert(fl_region_is_locked(r));
+    while (nodes <= FL_SHARDS && fl_shards_open(&r->shards) < nodes && r->config.shards != 1) {
+        open(r, fl_shards_open(&r->shards));
+    }
+}
+
 void fl_shards_open_one(struct fl_region *r)
 {
     unsigned zone = fl_shards_open(&r->shards);
@@ -168,12 +190,9 @@ void fl_shards_open_one(struct fl_region *r)
     if (zone == FL_SHARDS) {
         return;
     }
-    fl_lock_acquire(&r->shards.of[zone].lock); /* first: frees go by a block's zone */
     fl_fit_start(&r->zones.of[zone]);
-    r->space.descriptors.behind = zone;
     r->zones.n = zone + 1;
-    fl_extent_restock(&r->space, zone);
-    atomic_store_explicit(&r->shards.n, zone + 1, memory_order_relaxed);
+    open(r, zone);
     atomic_store_explicit(&r->shards.cpus, 0, memory_order_relaxed);
     r->shards.stripe = stripe(r, zone + 1);
     atomic_store_explicit(&r->shards.cursor, r->space.first, memory_order_relaxed);

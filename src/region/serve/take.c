@@ -68,11 +68,11 @@ static bool has_room_for(const struct fl_region *r, unsigned zone, size_t len)
     return fl_zone_has_room(&r->zones, zone, fl_min(len, LAZY_FROM_HUGE * fl_page.huge));
 }
 
-/* In the zone; else, with several shards, in others'. */
+/* In the zone; else, with several shards of one node, in others'. */
 static struct fl_extent *first_populated(struct fl_region *r, size_t len, size_t align,
                                          unsigned zone)
 {
-    unsigned n = fl_shards_open(&r->shards);
+    unsigned n = fl_zones_alike(r);
     struct fl_extent *e = fl_fit_first(&r->zones.of[zone].populated, len, align);
 
     for (unsigned i = 1; i < n && e == NULL; i++) {

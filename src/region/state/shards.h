@@ -7,8 +7,10 @@
  * region's figures is the shard's until all locks are held: then it is added to them.
  *
  * A program begins with one. Another one is opened where requests of more CPUs than there are
- * shards find the lock busy, for each 16 MiB and 64 blocks in use; none is closed. On several nodes
- * there is one. */
+ * shards find the lock busy, for each 16 MiB and 64 blocks in use; none is closed.
+ *
+ * On several nodes there is one for each from the first request on: the zone of its own memory. The
+ * zones behind them, which are of no node alone, are guarded by all locks. */
 #ifndef FL_REGION_SHARDS_H
 #define FL_REGION_SHARDS_H
 
@@ -57,6 +59,12 @@ struct fl_shards {
 static inline unsigned fl_shards_open(const struct fl_shards *s)
 {
     return atomic_load_explicit(&s->n, memory_order_relaxed);
+}
+
+/* Is the zone a shard's? Else all locks guard it. */
+static inline bool fl_shards_have(const struct fl_shards *s, unsigned zone)
+{
+    return zone < fl_shards_open(s);
 }
 
 /* Is something left to one of them? */
