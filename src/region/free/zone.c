@@ -143,8 +143,8 @@ void fl_zone_find(struct fl_region *r, struct fl_extent *e)
 {
     if (e->zone == fl_placing_touch(&r->zones.placing)) {
         unsigned node = r->zones.placing.found(fl_extent_range(e));
-        fl_extent_set_zone(
-            e, node < r->zones.placing.nodes ? r->zones.placing.nodes + node : e->zone);
+        fl_extent_set_zone(e,
+                           node < r->zones.placing.nodes ? r->zones.placing.nodes + node : e->zone);
     }
 }
 
