@@ -217,3 +217,42 @@ size_t bytes_there(const struct fl_extent *e)
     assert_int_equal(fl_sys_linux.resident((struct fl_range){e->base, e->len}, &n), 0);
     return n;
 }
+
+int plain_begin(void **state)
+{
+    (void)state;
+    region_begin(NULL);
+    return 0;
+}
+
+struct fl_extent *cache_put(struct fl_cache *c, struct fl_extent *e)
+{
+    assert_true(fl_extent_claim(e, region.epoch));
+    assert_null(fl_cache_put(&region, c, e));
+    return e;
+}
+
+void drain_caches(void)
+{
+    fl_region_lock(&region);
+    (void)fl_cache_drain_all(&region, 0);
+    fl_region_unlock(&region);
+}
+
+void resize_depots(void)
+{
+    fl_region_lock(&region);
+    fl_depot_resize(&region);
+    fl_region_unlock(&region);
+}
+
+void fork_in_vain(void)
+{
+    fl_region_fork_lock(&region);
+    fl_region_fork_parent(&region);
+}
+
+void note_remapped(uintptr_t base, size_t len)
+{
+    fl_region_note_remapped(&region, (struct fl_range){base, len});
+}

@@ -69,4 +69,17 @@ int fork_beside(int (*child)(void));
 /* The i-th logged call of that slot whose range lies in the window; NULL when there is none. */
 const struct fake_call *in_window(enum fake_slot slot, size_t i);
 
+/* The set-up of tests that need nothing but region_begin(NULL). */
+int plain_begin(void **state);
+/* As alloc/ frees in a thread with that cache, a slot of which is empty. */
+struct fl_extent *cache_put(struct fl_cache *c, struct fl_extent *e);
+/* Threads' caches and depots give all that they hold to the region. */
+void drain_caches(void);
+/* How much may wait in depots is by what is in use now. */
+void resize_depots(void);
+/* The handlers of a fork(2) that makes no child. */
+void fork_in_vain(void);
+/* As mprotect(2) and such tell of what a program does to its blocks' pages. */
+void note_remapped(uintptr_t base, size_t len);
+
 #endif

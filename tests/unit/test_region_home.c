@@ -195,9 +195,7 @@ static void what_waits_in_a_depot_serves_its_own_zone(void **state)
     struct fl_cache *other;
     (void)state;
     struct fl_extent *e = take_by(MIB(1)), *f = take_by(MIB(16));
-    fl_region_lock(&region);
-    fl_depot_resize(&region);
-    fl_region_unlock(&region);
+    resize_depots();
     other = fl_cache_acquire(&region);
     ask_on(1);
     give(fl_region_take(&region, other, MIB(1), fl_page.base, false));
