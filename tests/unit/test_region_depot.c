@@ -1,14 +1,72 @@
-/* Depots: what waits there, whom it serves, when it comes back to the region, and that no call
- * waits for a depot. */
+/* Depots: what waits there, how much of it, whom it serves, when it comes back to the region, and
+ * that no call waits for a depot. */
 #include "unit/cmocka_all.h"
-#include "unit/depots_fixture.h"
+#include "unit/shards_fixture.h"
 
 #include <pthread.h>
 #include <string.h>
 
+enum { SHARE = 20 };           /* of what is in use may wait */
+static struct fl_cache *cache; /* of this thread */
+static struct fl_depot *own;   /* its depot, once something was put there */
+static struct fl_extent *few[32];
+
+/* 192 MiB are in use. */
+static int begin(void **state)
+{
+    (void)plain_begin(state);
+    fake.pretend_populate = true;
+    assert_non_null(take(MIB(192)));
+    cache = fl_cache_acquire(&region);
+    resize_depots();
+    assert_int_equal(region.depots.most, MIB(192) / SHARE);
+    return 0;
+}
+
+static int begin_sharded(void **state)
+{
+    (void)shards_begin(state);
+    cache = fl_cache_acquire(&region);
+    return 0;
+}
+
+/* Into few. */
+static void take_few(int n, size_t len)
+{
+    for (int i = 0; i < n; i++) {
+        few[i] = take(len);
+    }
+}
+
+/* Frees it there; false: to the region. */
+static bool put(struct fl_extent *e)
+{
+    assert_true(fl_extent_claim(e, region.epoch));
+    bool kept = fl_region_keep(&region, cache, e);
+    if (!kept) {
+        fl_region_give(&region, e);
+    } else {
+        own = &region.depots.depot[__builtin_ctzll(region.depots.used)];
+    }
+    return kept;
+}
+
+static void put_few(int from, int upto)
+{
+    for (int i = from; i < upto; i++) {
+        assert_true(put(few[i]));
+    }
+}
+
+/* Blocks in all depots. */
+static size_t waiting(void)
+{
+    return fl_depot_blocks(&region);
+}
+
 static struct fl_extent *take_waiting(size_t len)
 {
-    return fl_depot_take(&region, depots_cache, len);
+    return fl_depot_take(&region, cache, len);
 }
 
 static void a_freed_block_serves_the_next_request_of_its_length(void **state)
@@ -16,7 +74,7 @@ static void a_freed_block_serves_the_next_request_of_its_length(void **state)
     (void)state;
     struct fl_extent *e = take(KIB(200));
     struct fl_stats_values before = stats();
-    assert_true(depots_put(e));
+    assert_true(put(e));
     assert_int_equal(e->state, FL_EXTENT_CACHED);
     assert_int_equal(stats().cached_bytes, KIB(200));
     assert_int_equal(stats().in_use_bytes, before.in_use_bytes);
@@ -26,37 +84,46 @@ static void a_freed_block_serves_the_next_request_of_its_length(void **state)
     assert_ptr_equal(take_waiting(KIB(200)), e);
     assert_int_equal(e->state, FL_EXTENT_LIVE);
     assert_null(take_waiting(KIB(200)));
-    assert_int_equal(depots_waiting(), 0);
+    assert_int_equal(waiting(), 0);
     assert_settled();
 }
 
+/* By no more than a thirty-second. */
 static void a_little_longer_will_do(void **state)
 {
     (void)state;
     struct fl_extent *e = take(KIB(1000));
-    assert_true(depots_put(e));
-    assert_null(take_waiting(KIB(964))); /* more than a thirty-second */
+    assert_true(put(e));
+    assert_null(take_waiting(KIB(964)));
     assert_ptr_equal(take_waiting(KIB(972)), e);
     assert_int_equal(e->len, KIB(1000));
+    size_t in_use = stats().in_use_bytes;
+    assert_true(fl_region_resize(&region, e, KIB(988))); /* as realloc has it */
+    assert_int_equal(e->len, KIB(988));
+    assert_int_equal(stats().in_use_bytes, in_use - KIB(12));
+    assert_true(put(e)); /* in the bin of what it is now */
+    assert_null(take_waiting(KIB(1000)));
+    assert_ptr_equal(take_waiting(KIB(988)), e);
+    assert_settled();
 }
 
 static void each_length_has_its_bin(void **state)
 {
     (void)state;
-    struct fl_extent *e[256];
-    for (size_t i = 16; i < 64; i++) {
-        e[i] = take((i + 1) * KIB(4));
+    struct fl_extent *e[48];
+    for (size_t i = 0; i < 48; i++) {
+        e[i] = take(KIB(68) + i * KIB(4));
     }
-    for (size_t i = 16; i < 64; i++) {
-        assert_true(depots_put(e[i]));
+    for (size_t i = 0; i < 48; i++) {
+        assert_true(put(e[i]));
     }
-    assert_int_equal(depots_waiting(), 48);
-    for (size_t i = 64; i-- > 16;) {
-        assert_ptr_equal(take_waiting((i + 1) * KIB(4)), e[i]);
+    assert_int_equal(waiting(), 48);
+    for (size_t i = 48; i-- > 0;) {
+        assert_ptr_equal(take_waiting(KIB(68) + i * KIB(4)), e[i]);
     }
-    assert_int_equal(depots_own->bytes, 0);
+    assert_int_equal(own->bytes, 0);
     for (int i = 0; i < FL_DEPOT_WORDS; i++) {
-        assert_int_equal(depots_own->some[i], 0);
+        assert_int_equal(own->some[i], 0);
     }
 }
 
@@ -64,8 +131,8 @@ static void long_blocks_do_not_wait(void **state)
 {
     (void)state;
     struct fl_extent *e = take(MIB(1)), *f = take(MIB(1) + KIB(4));
-    assert_true(depots_put(e));
-    assert_false(depots_put(f));
+    assert_true(put(e));
+    assert_false(put(f));
     assert_null(take_waiting(MIB(1) + KIB(4)));
     assert_null(take_waiting(MIB(2)));
     assert_ptr_equal(take_waiting(MIB(1)), e);
@@ -73,41 +140,33 @@ static void long_blocks_do_not_wait(void **state)
 
 static void a_request_that_fits_nowhere_gets_what_waits(void **state)
 {
-    struct fl_extent *e[24], *rest[512];
-    size_t n = 0;
     (void)state;
-    for (int i = 0; i < 24; i++) {
-        e[i] = take(KIB(256));
+    take_few(24, KIB(256));
+    while (fl_region_free(&region).bytes != 0) { /* nothing else is free */
+        (void)take(KIB(4));
     }
-    while (n < 512 && fl_region_free(&region).bytes != 0) { /* nothing else is free */
-        rest[n++] = take(KIB(4));
-    }
-    assert_int_equal(fl_region_free(&region).bytes, 0);
-    for (int i = 0; i < 24; i++) {
-        assert_true(depots_put(e[i]));
-    }
+    put_few(0, 24);
     size_t held = region.held.populated;
     struct fl_extent *big = take(MIB(4));
     assert_non_null(big);
     assert_int_equal(region.held.populated, held);
-    assert_in_range(big->base, e[0]->base - MIB(8), e[23]->base + MIB(8));
+    assert_in_range(big->base, few[0]->base - MIB(8), few[23]->base + MIB(8));
     assert_settled();
-    (void)rest;
 }
 
 static void what_waits_ages(void **state)
 {
     (void)state;
     struct fl_extent *e = take(KIB(200)), *f = take(KIB(204));
-    assert_true(depots_put(e));
+    assert_true(put(e));
     region.epoch++;
-    assert_true(depots_put(f));
+    assert_true(put(f));
     (void)fl_region_tick(&region, 3);
-    assert_int_equal(depots_waiting(), 2);
+    assert_int_equal(waiting(), 2);
     (void)fl_region_tick(&region, 3);
-    assert_int_equal(depots_waiting(), 1);
+    assert_int_equal(waiting(), 1);
     (void)fl_region_tick(&region, 3);
-    assert_int_equal(depots_waiting(), 0);
+    assert_int_equal(waiting(), 0);
     assert_settled();
 }
 
@@ -116,28 +175,12 @@ static void tight_memory_leaves_nothing_there(void **state)
     struct fl_memory little = {.headroom = MIB(1), .keep = MIB(64)};
     (void)state;
     struct fl_extent *e = take(KIB(200));
-    assert_true(depots_put(take(KIB(256))));
+    assert_true(put(take(KIB(256))));
     fl_region_lock(&region);
     (void)fl_region_note_memory(&region, &little);
     fl_region_unlock(&region);
-    assert_int_equal(depots_waiting(), 0);
-    assert_false(depots_put(e));
-    assert_settled();
-}
-
-static void a_longer_one_is_cut_by_realloc(void **state)
-{
-    (void)state;
-    struct fl_extent *e = take(KIB(1000));
-    assert_true(depots_put(e));
-    assert_ptr_equal(take_waiting(KIB(988)), e);
-    size_t in_use = stats().in_use_bytes;
-    assert_true(fl_region_resize(&region, e, KIB(988)));
-    assert_int_equal(e->len, KIB(988));
-    assert_int_equal(stats().in_use_bytes, in_use - KIB(12));
-    assert_true(depots_put(e)); /* in the bin of what it is now */
-    assert_null(take_waiting(KIB(1000)));
-    assert_ptr_equal(take_waiting(KIB(988)), e);
+    assert_int_equal(waiting(), 0);
+    assert_false(put(e));
     assert_settled();
 }
 
@@ -148,15 +191,15 @@ static void what_waits_keeps_the_worker(void **state)
     struct fl_extent *e = take(KIB(200));
     fl_region_purge(&region, 0);
     (void)fl_region_tick(&region, 100);
-    assert_true(depots_put(e));
+    assert_true(put(e));
     assert_true(fl_region_tick(&region, 100));
     assert_true(fl_depot_has_some(&region));
-    depots_own->word = 1;
-    size_t bytes = depots_own->bytes;
-    depots_own->bytes = 0;
+    own->word = 1;
+    size_t bytes = own->bytes;
+    own->bytes = 0;
     assert_true(fl_depot_has_some(&region)); /* it is being changed */
-    depots_own->bytes = bytes;
-    depots_own->word = 0;
+    own->bytes = bytes;
+    own->word = 0;
     fl_region_purge(&region, 0);
     assert_false(fl_depot_has_some(&region));
 }
@@ -165,13 +208,13 @@ static void who_is_changed_by_another_is_passed_by(void **state)
 {
     (void)state;
     struct fl_extent *e = take(KIB(200)), *f = take(KIB(200));
-    assert_true(depots_put(e));
-    depots_own->word = 1; /* a thread that has lost its processor */
+    assert_true(put(e));
+    own->word = 1; /* a thread that has lost its processor */
     assert_null(take_waiting(KIB(200)));
-    assert_false(depots_put(f));
+    assert_false(put(f));
     fl_region_purge(&region, 0);
-    assert_int_equal(depots_waiting(), 1);
-    depots_own->word = 0;
+    assert_int_equal(waiting(), 1);
+    own->word = 0;
     assert_ptr_equal(take_waiting(KIB(200)), e);
 }
 
@@ -179,22 +222,14 @@ static void other_depots_are_looked_at(void **state)
 {
     (void)state;
     struct fl_extent *e = take(KIB(200));
-    assert_true(depots_put(e));
+    assert_true(put(e));
     /* It lies on another one now. */
-    size_t mine = (size_t)(depots_own - region.depots.depot), other = (mine + 5) % FL_DEPOTS;
-    region.depots.depot[other] = *depots_own;
-    memset(depots_own, 0, sizeof *depots_own);
+    size_t mine = (size_t)(own - region.depots.depot), other = (mine + 5) % FL_DEPOTS;
+    region.depots.depot[other] = *own;
+    memset(own, 0, sizeof *own);
     region.depots.used = (uint64_t)1 << other;
     assert_ptr_equal(take_waiting(KIB(200)), e);
     assert_int_equal(region.depots.depot[other].blocks, 0);
-}
-
-static int child(void)
-{
-    (void)fl_region_fork_child(&region, depots_cache);
-    bool right = depots_own->word == 0 && depots_waiting() == (is_reserved() ? 1 : 0) &&
-                 fl_region_check(&region) == NULL;
-    return right && take(KIB(64)) != NULL ? 0 : 1;
 }
 
 static void *hold_the_lock(void *go_on)
@@ -214,60 +249,61 @@ static void who_would_sleep_has_a_longer_one(void **state)
     pthread_t t;
     (void)state;
     struct fl_extent *e = take(KIB(240));
-    assert_true(depots_put(e));
+    assert_true(put(e));
     assert_int_equal(pthread_create(&t, NULL, hold_the_lock, &go_on), 0);
     while (atomic_load(&go_on) != 1) {
     }
-    assert_null(fl_depot_take_longer(&region, depots_cache, KIB(156)));
-    size_t hits = depots_cache->stats.cache_hits;
-    assert_ptr_equal(fl_region_take(&region, depots_cache, KIB(200), fl_page.base, false), e);
-    assert_int_equal(depots_cache->stats.cache_hits, hits + 1);
+    assert_null(fl_depot_take_longer(&region, cache, KIB(156)));
+    size_t hits = cache->stats.cache_hits;
+    assert_ptr_equal(fl_region_take(&region, cache, KIB(200), fl_page.base, false), e);
+    assert_int_equal(cache->stats.cache_hits, hits + 1);
     assert_int_equal(e->state, FL_EXTENT_LIVE);
     atomic_store(&go_on, 2);
     assert_int_equal(pthread_join(t, NULL), 0);
     assert_settled();
 }
 
+/* In a reserved window free memory is the child's, too. */
+static int child(void)
+{
+    (void)fl_region_fork_child(&region, cache);
+    bool right = own->word == 0 && waiting() == (is_reserved() ? 1 : 0);
+    return right && fl_region_check(&region) == NULL && take(KIB(64)) != NULL ? 0 : 1;
+}
+
 static void they_go_through_a_fork(void **state)
 {
     (void)state;
-    struct fl_extent *e = take(KIB(200));
-    assert_true(depots_put(e));
+    assert_true(put(take(KIB(200))));
     assert_int_equal(fork_with(child), 0);
-    assert_int_equal(depots_own->word, 0);
-    assert_int_equal(depots_waiting(),
-                     is_reserved() ? 1 : 0); /* there free memory is the child's, too */
+    assert_int_equal(own->word, 0);
+    assert_int_equal(waiting(), is_reserved() ? 1 : 0);
     assert_settled();
 }
 
 static int child_of_a_broken_one(void)
 {
-    (void)fl_region_fork_child(&region, depots_cache);
-    return depots_own->word == 0 && depots_own->blocks == 0 && fl_region_check(&region) == NULL ? 0
-                                                                                                : 1;
+    (void)fl_region_fork_child(&region, cache);
+    bool empty = own->word == 0 && own->blocks == 0;
+    return empty && fl_region_check(&region) == NULL ? 0 : 1;
 }
 
 static void a_child_has_none_that_was_being_changed(void **state)
 {
     (void)state;
-    assert_true(depots_put(take(KIB(200))));
-    depots_own->word = 1;
+    assert_true(put(take(KIB(200))));
+    own->word = 1;
     assert_int_equal(fork_with(child_of_a_broken_one), 0);
-    assert_int_equal(depots_own->word, 1);
-    depots_own->word = 0;
+    assert_int_equal(own->word, 1);
+    own->word = 0;
 }
 
 static void what_waits_is_no_peak(void **state)
 {
-    struct fl_extent *e[16];
     (void)state;
-    for (int i = 0; i < 16; i++) {
-        e[i] = take(KIB(512));
-    }
+    take_few(16, KIB(512));
     size_t peak = region.stats.in_use_peak;
-    for (int i = 0; i < 16; i++) {
-        assert_true(depots_put(e[i]));
-    }
+    put_few(0, 16);
     assert_non_null(take(MIB(6)));
     assert_in_range(region.stats.in_use_peak, peak - MIB(2), peak);
     assert_non_null(take(MIB(6)));
@@ -278,7 +314,7 @@ static void what_waits_is_no_peak(void **state)
 static void a_printed_peak_is_never_below_what_is_in_use(void **state)
 {
     (void)state;
-    assert_true(depots_put(take(KIB(512))));
+    assert_true(put(take(KIB(512))));
     fl_region_lock(&region);
     fl_depot_note_peak(&region);
     fl_region_count_use(&region, KIB(256));
@@ -290,59 +326,139 @@ static void a_printed_peak_is_never_below_what_is_in_use(void **state)
     region.held.populated -= MIB(2);
 }
 
-static void *replace(void *arg)
+static void where_little_is_in_use_little_waits(void **state)
 {
-    uint64_t random = 88172645463325252u + (uintptr_t)arg;
-    struct fl_cache *mine = fl_cache_acquire(&region);
-    struct fl_extent *e[64] = {NULL};
-
-    for (int i = 0; i < 20000; i++) {
-        random = random * 6364136223846793005u + 1442695040888963407u;
-        struct fl_extent **at = &e[random >> 58];
-        if (*at != NULL) {
-            assert_int_equal(bytes(*at)[0], (unsigned char)(uintptr_t)*at);
-            assert_true(fl_extent_claim(*at, region.epoch));
-            if (!fl_region_keep(&region, mine, *at)) {
-                fl_region_give(&region, *at);
-            }
-        }
-        size_t len = KIB(64) + (random >> 40) % 64 * KIB(4);
-        *at = fl_depot_take(&region, mine, len);
-        *at = *at != NULL ? *at : fl_region_take(&region, mine, len, fl_page.base, false);
-        assert_non_null(*at);
-        assert_true((*at)->len >= len);
-        bytes(*at)[0] = (unsigned char)(uintptr_t)*at;
-        bytes(*at)[len - 1] = 1;
-    }
-    for (int i = 0; i < 64; i++) {
-        if (e[i] != NULL) {
-            give(e[i]);
-        }
-    }
-    fl_cache_release(&region, mine);
-    return NULL;
+    (void)plain_begin(state);
+    fake.pretend_populate = true;
+    cache = fl_cache_acquire(&region);
+    assert_int_equal(region.depots.most, KIB(512)); /* from the start on */
+    assert_true(put(take(KIB(200))));
+    assert_false(put(take(KIB(900)))); /* it alone were too much */
+    region.stats.in_use += MIB(2000);
+    resize_depots();
+    assert_int_equal(region.depots.most, MIB(32)); /* however much is in use */
+    region.tight = true;
+    resize_depots();
+    region.stats.in_use -= MIB(2000);
+    assert_int_equal(region.depots.most, 0);
+    assert_false(put(take(KIB(200))));
 }
 
-static void threads_share_them(void **state)
+/* The region has them by one lock. */
+static void what_is_too_much_goes_by_eights(void **state)
 {
-    enum { THREADS = 4 };
-    pthread_t t[THREADS];
     (void)state;
-    for (uintptr_t i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_create(&t[i], NULL, replace, (void *)(i * 7919)), 0);
+    for (int i = 0; i < 32; i++) {
+        few[i] = take(KIB(1000) - (size_t)(i % 4) * KIB(40));
     }
-    for (int i = 0; i < 50; i++) {
-        (void)fl_region_tick(&region, 1);
+    region.depots.most = region.depots.lead_most = MIB(10);
+    uint64_t locks = region.stats.locks, gives = region.stats.gives;
+    put_few(0, 13); /* a quarter more than may wait */
+    assert_int_equal(region.stats.locks, locks);
+    put_few(13, 14);
+    assert_int_equal(region.stats.locks, locks + 1);
+    assert_int_equal(region.stats.gives, gives + 8);
+    assert_in_range(own->bytes, MIB(5), MIB(10));
+    for (int i = 14; i < 32; i++) {
+        put_few(i, i + 1);
+        assert_in_range(own->bytes, 0, MIB(25) / 2);
     }
-    for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(t[i], NULL), 0);
-    }
-    fl_region_purge(&region, 0);
-    assert_int_equal(depots_waiting(), 0);
     assert_settled();
 }
 
-#define T(f) cmocka_unit_test_setup(f, depots_begin)
+static void a_request_that_finds_nothing_takes_two_along(void **state)
+{
+    (void)state;
+    take_few(8, KIB(1000));
+    struct fl_extent *room = take(KIB(100));
+    put_few(0, 8);
+    give(room);
+    region.depots.most = region.depots.lead_most = MIB(2);
+    uint64_t gives = region.stats.gives;
+    assert_non_null(fl_region_take(&region, cache, KIB(100), fl_page.base, false));
+    assert_int_equal(region.stats.gives, gives + 2);
+    assert_int_equal(waiting(), 6);
+    assert_settled();
+}
+
+static uint64_t locks_of_shards(void)
+{
+    return region.shards.of[0].since.locks + region.shards.of[1].since.locks;
+}
+
+static void blocks_of_two_shards_go_by_one_lock(void **state)
+{
+    uint64_t locks = 0;
+    (void)state;
+    size_t live = stats().live_extents;
+    for (int i = 0; i < 64; i++) {
+        uint64_t before = locks_of_shards();
+        assert_true(put(shards_block[i]));
+        locks += locks_of_shards() - before;
+    }
+    assert_in_range(locks, 64 / 8 - 4, 64 / 4);
+    assert_int_equal(stats().live_extents, live - 64);
+    assert_settled();
+}
+
+static void set_locks(uint32_t word)
+{
+    for (unsigned s = 0; s < 2; s++) {
+        atomic_store(&region.shards.of[s].lock.word, word);
+    }
+}
+
+static void what_is_too_much_is_left_to_a_busy_shard(void **state)
+{
+    (void)state;
+    size_t live = stats().live_extents;
+    set_locks(1);
+    for (int i = 0; i < 64; i++) {
+        assert_true(put(shards_block[i])); /* it would hang here */
+    }
+    assert_true(fl_shards_have_some(&region.shards));
+    set_locks(0);
+    assert_int_equal(stats().live_extents, live - 64);
+    assert_settled();
+}
+
+/* The fork holds the lock: the next holder has them. */
+static void what_is_too_much_gets_through_a_fork(void **state)
+{
+    (void)state;
+    take_few(16, KIB(500));
+    region.depots.most = region.depots.lead_most = MIB(2);
+    size_t live = stats().live_extents;
+    atomic_store(&region.shards.of[0].lock.word, 3); /* as another thread's fork has it */
+    put_few(0, 16);
+    assert_non_null(region.caches.deferred);
+    atomic_store(&region.shards.of[0].lock.word, 0);
+    (void)stats();
+    assert_null(region.caches.deferred);
+    assert_int_equal(stats().live_extents, live - 16);
+    assert_settled();
+}
+
+/* Of two depots the one that is in use has what the other one leaves of its share. */
+static void what_others_leave_the_fullest_may_have(void **state)
+{
+    (void)state;
+    take_few(32, KIB(512));
+    put_few(0, 1);
+    const struct fl_depot *mine = own;
+    region.depots.used |= mine == region.depots.depot ? 2 : 1;
+    resize_depots();
+    size_t all = region.stats.in_use / SHARE, share = region.depots.most;
+    assert_int_equal(share, all / 2);
+    for (int i = 1; i < 32; i++) {
+        put_few(i, i + 1);
+        assert_in_range(mine->bytes, 0, all + share / 4);
+    }
+    assert_in_range(mine->bytes, all - MIB(4), all + share / 4);
+    assert_settled();
+}
+
+#define T(f) cmocka_unit_test_setup(f, begin)
 
 int main(void)
 {
@@ -354,7 +470,6 @@ int main(void)
         T(a_request_that_fits_nowhere_gets_what_waits),
         T(what_waits_ages),
         T(tight_memory_leaves_nothing_there),
-        T(a_longer_one_is_cut_by_realloc),
         T(what_waits_keeps_the_worker),
         T(who_is_changed_by_another_is_passed_by),
         T(other_depots_are_looked_at),
@@ -363,7 +478,13 @@ int main(void)
         T(a_child_has_none_that_was_being_changed),
         T(what_waits_is_no_peak),
         T(a_printed_peak_is_never_below_what_is_in_use),
-        T(threads_share_them),
+        T(where_little_is_in_use_little_waits),
+        T(what_is_too_much_goes_by_eights),
+        T(a_request_that_finds_nothing_takes_two_along),
+        cmocka_unit_test_setup(blocks_of_two_shards_go_by_one_lock, begin_sharded),
+        cmocka_unit_test_setup(what_is_too_much_is_left_to_a_busy_shard, begin_sharded),
+        T(what_is_too_much_gets_through_a_fork),
+        T(what_others_leave_the_fullest_may_have),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
