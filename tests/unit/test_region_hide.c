@@ -1,10 +1,7 @@
 /* Free memory that rests is hidden from core dumps, and is in them again when it is used. */
-#include "region/back/purge.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
-#include <errno.h>
-#include <string.h>
 
 static const uint64_t ms = 1000000;
 
@@ -46,8 +43,7 @@ static struct fl_range hidden_extent(size_t len)
 
 static void what_rests_is_hidden(void **state)
 {
-    (void)state;
-    region_begin(NULL);
+    (void)plain_begin(state);
     struct fl_extent *e = take(MIB(8)), *live = take(MIB(4));
     give(e);
     assert_true(look_after(100) == 100 * ms); /* something was asked for since the start */
@@ -67,12 +63,9 @@ static void what_rests_is_hidden(void **state)
 
 static void caches_are_emptied_for_it(void **state)
 {
-    (void)state;
-    region_begin(NULL);
+    (void)plain_begin(state);
     struct fl_cache *c = fl_cache_acquire(&region);
-    struct fl_extent *e = take(MIB(8));
-    assert_true(fl_extent_claim(e, region.epoch));
-    assert_null(fl_cache_put(&region, c, e));
+    (void)cache_put(c, take(MIB(8)));
     (void)look_after(100);
     c->stats.cache_hits++; /* as if it had been used */
     (void)look_after(100);
@@ -125,69 +118,10 @@ static void steps_do_not_tell_the_kernel_again_and_again(void **state)
     }
 }
 
-static void what_grows_into_it_is_shown(void **state)
-{
-    (void)state;
-    region_begin(NULL);
-    struct fl_extent *grows = take(MIB(6)), *e = take(MIB(12));
-    assert_non_null(take(MIB(2)));
-    give(e);
-    rest();
-    assert_int_equal(hidden(), MIB(12));
-    assert_true(fl_region_resize(&region, grows, MIB(9)));
-    assert_int_equal(fake_hidden(fl_extent_range(grows)), 0);
-    assert_int_equal(hidden(), MIB(8));
-    assert_true(fl_region_resize(&region, grows, MIB(6)));
-    assert_int_equal(hidden(), MIB(8));
-    assert_settled();
-}
-
-static void what_moves_out_of_it_is_shown(void **state)
-{
-    static const enum fl_move_method rungs[] = {FL_METHOD_MOVE, FL_METHOD_REMAP};
-    (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        if (is_reserved() && rungs[i] == FL_METHOD_REMAP) {
-            continue;
-        }
-        region_begin(&(struct fl_region_config){.huge = true, .method = rungs[i]});
-        struct fl_extent *a = take(MIB(4)), *between = take(MIB(2)), *b = take(MIB(4));
-        assert_non_null(take(MIB(2)));
-        give(a);
-        rest();
-        give(b);
-        assert_non_null(between);
-        region.stats.in_use_peak = 0; /* nothing more may be held */
-        struct fl_extent *e = take(MIB(8));
-        assert_int_equal(stats().move_bytes, MIB(8));
-        assert_int_equal(fake_hidden(fl_extent_range(e)), 0);
-        assert_int_equal(hidden(), 0);
-        assert_settled();
-    }
-}
-
-static void purge_and_clearing_leave_no_mark_behind(void **state)
-{
-    (void)state;
-    struct fl_range inner = hidden_extent(MIB(8));
-    fl_region_soften(&region);
-    region.rezero.credit = MIB(64);
-    (void)fl_region_rezero(&region);
-    (void)fl_region_rezero(&region);
-    assert_int_equal(hidden(), inner.len);
-    assert_settled();
-    (void)fl_region_purge(&region, 0);
-    assert_int_equal(hidden(), 0);
-    struct fl_extent *e = take(MIB(8));
-    assert_int_equal(fake_hidden(fl_extent_range(e)), 0);
-    assert_settled();
-}
-
 /* Too many maps: the kernel may have done a part. */
 static void what_cannot_be_hidden_is_shown_whole(void **state)
 {
-    (void)state;
-    region_begin(NULL);
+    (void)plain_begin(state);
     give(take(MIB(8)));
     (void)look_after(100);
     fake_fail_at(1, 1u << FAKE_ADVISE);
@@ -204,8 +138,7 @@ static void only_so_many_are_hidden(void **state)
 {
     enum { MANY = 300, MOST = 256 };
     static struct fl_extent *e[MANY];
-    (void)state;
-    region_begin(NULL);
+    (void)plain_begin(state);
     if (is_reserved()) { /* the window is too small for so many */
         return;
     }
@@ -227,8 +160,7 @@ static void only_so_many_are_hidden(void **state)
 
 static void among_requests_it_is_hidden_by_age(void **state)
 {
-    (void)state;
-    region_begin(NULL);
+    (void)plain_begin(state);
     struct fl_extent *old = take(MIB(8)), *between = take(MIB(2)), *young = take(MIB(4));
     assert_non_null(take(MIB(2)));
     give(old);
@@ -244,8 +176,7 @@ static void among_requests_it_is_hidden_by_age(void **state)
 /* Steps with a pause as long as memory has to rest: soon they find nothing hidden any more. */
 static void what_is_used_after_a_pause_rests_longer_the_next_time(void **state)
 {
-    (void)state;
-    region_begin(NULL);
+    (void)plain_begin(state);
     give(take(MIB(8)));
     unsigned undone = 0;
     for (int step = 0; step < 20; step++) {
@@ -265,8 +196,7 @@ static void what_is_used_after_a_pause_rests_longer_the_next_time(void **state)
 /* A busy program is looked at seldom. */
 static void looks_become_rare_while_requests_come(void **state)
 {
-    (void)state;
-    region_begin(NULL);
+    (void)plain_begin(state);
     uint64_t next = 0;
     for (int i = 0; i < 20; i++) {
         give(take(MIB(8)));
@@ -277,43 +207,6 @@ static void looks_become_rare_while_requests_come(void **state)
     rest();
     give(take(MIB(8)));
     assert_true(look_after(100) < 1000 * ms);
-}
-
-static struct fl_extent *kept;
-
-static int child(void)
-{
-    fl_region_fork_child(&region, NULL);
-    if (fl_region_check(&region) != NULL || fake_hidden(fl_extent_range(kept)) != 0) {
-        return 1;
-    }
-    struct fl_extent *e = take(MIB(8));
-    if (e == NULL || fake_hidden(fl_extent_range(e)) != 0) {
-        return 2;
-    }
-    fill(e, 0x31);
-    return is_filled(kept, 0x5c) && fl_region_check(&region) == NULL ? 0 : 3;
-}
-
-/* Hidden, and kept from children, by turns. */
-static void children_have_all_that_is_live_in_their_dumps(void **state)
-{
-    (void)state;
-    struct fl_range inner = hidden_extent(MIB(16));
-    kept = take(MIB(4));
-    fill(kept, 0x5c);
-    for (int i = 0; i < 2; i++) {
-        fl_region_fork_lock(&region);
-        int status = fake_child(child);
-        fl_region_fork_parent(&region);
-        assert_int_equal(status, 0);
-        rest();
-    }
-    struct fl_extent *e = take(MIB(6));
-    assert_int_equal(fake_hidden(fl_extent_range(e)), 0);
-    assert_int_equal(fake_kept_from_child(fl_extent_range(e)), 0);
-    assert_true(hidden() < inner.len);
-    assert_settled();
 }
 
 static void the_stock_is_hidden_from_its_start(void **state)
@@ -336,15 +229,11 @@ int main(void)
         cmocka_unit_test(caches_are_emptied_for_it),
         cmocka_unit_test(what_is_used_is_shown_and_the_rest_stays),
         cmocka_unit_test(steps_do_not_tell_the_kernel_again_and_again),
-        cmocka_unit_test(what_grows_into_it_is_shown),
-        cmocka_unit_test(what_moves_out_of_it_is_shown),
-        cmocka_unit_test(purge_and_clearing_leave_no_mark_behind),
         cmocka_unit_test(what_cannot_be_hidden_is_shown_whole),
         cmocka_unit_test(only_so_many_are_hidden),
         cmocka_unit_test(among_requests_it_is_hidden_by_age),
         cmocka_unit_test(what_is_used_after_a_pause_rests_longer_the_next_time),
         cmocka_unit_test(looks_become_rare_while_requests_come),
-        cmocka_unit_test(children_have_all_that_is_live_in_their_dumps),
         cmocka_unit_test(the_stock_is_hidden_from_its_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
