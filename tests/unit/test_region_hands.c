@@ -13,8 +13,7 @@ static int sink; /* a pipe's end: write(2) says whether memory may be read */
 
 static int each(void **state)
 {
-    (void)state;
-    region_begin(NULL);
+    (void)plain_begin(state);
     before = take(KIB(64));
     it = take(MIB(7));
     after = take(KIB(256));
@@ -24,9 +23,22 @@ static int each(void **state)
     return 0;
 }
 
-static void note(uintptr_t base, size_t len)
+/* Which blocks were noted since the last look. */
+enum { BEFORE = 1, IT = 2, AFTER = 4 };
+static int noted(void)
 {
-    fl_region_note_remapped(&region, (struct fl_range){base, len});
+    int which = (before->user_remapped ? BEFORE : 0) | (it->user_remapped ? IT : 0) |
+                (after->user_remapped ? AFTER : 0);
+
+    before->user_remapped = it->user_remapped = after->user_remapped = false;
+    return which;
+}
+
+/* The program makes all of the block inaccessible, or read-only. */
+static void protect(struct fl_extent *e, int how)
+{
+    note_remapped(e->base, e->len);
+    assert_int_equal(mprotect(bytes(e), e->len, how), 0);
 }
 
 static void neighbours_are_untouched(void)
@@ -36,51 +48,38 @@ static void neighbours_are_untouched(void)
     assert_true(is_filled(after, 3));
 }
 
-static void the_block_around_an_address_is_found(void **state)
+static void blocks_are_found_by_what_a_range_touches(void **state)
 {
     (void)state;
     const size_t at[] = {0, KIB(4), MIB(3), MIB(7) - 1};
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
-        note(it->base + at[i], 1);
-        assert_true(fl_extent_is_user_remapped(it));
-        assert_false(fl_extent_is_user_remapped(before));
-        assert_false(fl_extent_is_user_remapped(after));
+        note_remapped(it->base + at[i], 1);
+        assert_int_equal(noted(), IT);
         assert_sound();
-        it->user_remapped = false;
     }
-}
-
-static void all_blocks_that_a_range_touches_are_found(void **state)
-{
-    (void)state;
-    note(before->base + KIB(60), KIB(4) + MIB(7) + 1);
-    assert_true(fl_extent_is_user_remapped(before));
-    assert_true(fl_extent_is_user_remapped(it));
-    assert_true(fl_extent_is_user_remapped(after));
+    note_remapped(before->base + KIB(60), KIB(4) + MIB(7) + 1);
+    assert_int_equal(noted(), BEFORE | IT | AFTER);
 }
 
 static void ranges_may_be_anything(void **state)
 {
     (void)state;
-    note(0, region.space.first);
-    note(it->base, 0);
-    note(fl_range_end(region.space.window.all), MIB(2));
-    note(after->base + MIB(512), MIB(2)); /* untouched so far */
-    assert_false(fl_extent_is_user_remapped(before));
-    assert_false(fl_extent_is_user_remapped(it));
-    assert_false(fl_extent_is_user_remapped(after));
-    note(0, SIZE_MAX);
-    note(1, SIZE_MAX);
-    assert_true(fl_extent_is_user_remapped(before));
-    assert_true(fl_extent_is_user_remapped(it));
-    assert_true(fl_extent_is_user_remapped(after));
+    note_remapped(0, region.space.first);
+    note_remapped(it->base, 0);
+    note_remapped(fl_range_end(region.space.window.all), MIB(2));
+    note_remapped(after->base + MIB(512), MIB(2)); /* untouched so far */
+    assert_int_equal(noted(), 0);
+    for (uintptr_t from = 0; from < 2; from++) {
+        note_remapped(from, SIZE_MAX);
+        assert_int_equal(noted(), BEFORE | IT | AFTER);
+    }
 }
 
 /* The pagemap's entries inside a block are what earlier extents left there. */
 static void stale_entries_do_not_mislead(void **state)
 {
-    (void)state;
     struct fl_extent *part[7];
+    (void)state;
     give(it);
     for (size_t i = 0; i < 7; i++) {
         part[i] = take(MIB(1));
@@ -91,10 +90,9 @@ static void stale_entries_do_not_mislead(void **state)
     it = take(MIB(7));
     struct fl_extent *other = take(MIB(1)); /* has a descriptor that was a part's */
     for (size_t at = 0; at < MIB(7); at += KIB(512)) {
-        note(it->base + at, KIB(4));
-        assert_true(fl_extent_is_user_remapped(it));
+        note_remapped(it->base + at, KIB(4));
+        assert_int_equal(noted(), IT);
         assert_false(fl_extent_is_user_remapped(other));
-        it->user_remapped = false;
     }
     assert_sound();
 }
@@ -127,7 +125,7 @@ static void note_all_over(size_t len, size_t most_had)
     size_t had = pagemap_resident();
     assert_in_range(had, 0, most_had);
     for (size_t i = 0; i < 64; i++) { /* from the end downwards */
-        note(it->base + len - KIB(4) - i * (len / 64), KIB(4));
+        note_remapped(it->base + len - KIB(4) - i * (len / 64), KIB(4));
         assert_true(fl_extent_is_user_remapped(it));
         it->user_remapped = false;
     }
@@ -135,32 +133,26 @@ static void note_all_over(size_t len, size_t most_had)
     assert_sound();
 }
 
+/* The first waypoints are in the coarse map, those of a longer block in the pagemap, too. */
 static void a_note_looks_at_few_entries_however_long_the_block(void **state)
-{
-    (void)state;
-    note_all_over((size_t)8 << 30, PAGEMAP_OF_SEED + 2);
-}
-
-/* Its first waypoints are in the coarse map, the others in the pagemap. */
-static void so_it_does_beyond_the_coarse_map(void **state)
 {
     (void)state;
     size_t coarse = (size_t)FL_COARSE_ENTRIES * FL_COARSE_PAGES << fl_page.shift;
 
+    note_all_over((size_t)8 << 30, PAGEMAP_OF_SEED + 2);
     note_all_over(coarse + coarse / 2, PAGEMAP_OF_SEED + 3);
 }
 
 static void a_block_that_grew_is_found_from_its_new_end(void **state)
 {
     (void)state;
+    const size_t lens[] = {MIB(7) + KIB(4), MIB(8), MIB(12) + KIB(20), MIB(33)};
     give(after);
-    size_t lens[] = {MIB(7) + KIB(4), MIB(8), MIB(12) + KIB(20), MIB(33)};
     for (size_t i = 0; i < sizeof lens / sizeof lens[0]; i++) {
         assert_true(fl_region_resize(&region, it, lens[i]));
         assert_sound();
-        note(it->base + it->len - KIB(4), 1);
-        assert_true(fl_extent_is_user_remapped(it));
-        it->user_remapped = false;
+        note_remapped(it->base + it->len - KIB(4), 1);
+        assert_true((noted() & IT) != 0);
     }
 }
 
@@ -169,67 +161,58 @@ static void free_memory_takes_no_note(void **state)
     (void)state;
     uintptr_t was = it->base;
     give(it);
-    note(was + MIB(3), MIB(1));
+    note_remapped(was + MIB(3), MIB(1));
     struct fl_extent *next = take(MIB(7));
     assert_true(next->base == was);
     assert_false(fl_extent_is_user_remapped(next));
     assert_sound();
 }
 
-static void drop(uintptr_t base, size_t len)
+/* Splits of huge pages, as the kernel was told of them; where the first one was. */
+static unsigned splits_at(uintptr_t *first)
 {
-    fake_forget();
-    it->user_remapped = false;
-    fl_region_note_dropped(&region, (struct fl_range){base, len});
+    unsigned n = 0;
+
+    for (const struct fake_call *c; (c = in_window(FAKE_ADVISE, n)) != NULL; n++) {
+        assert_int_equal(c->advice, FL_ADVICE_SPLIT);
+        assert_int_equal(c->range.len, fl_page.base);
+        *first = n == 0 ? c->range.base : *first;
+    }
+    return n;
 }
 
-static void assert_split(size_t i, uintptr_t at)
-{
-    const struct fake_call *call = in_window(FAKE_ADVISE, i);
-    assert_non_null(call);
-    assert_int_equal(call->advice, FL_ADVICE_SPLIT);
-    assert_true(call->range.base == at && call->range.len == fl_page.base);
-}
-
+/* Of a range that is lost at both ends of huge pages what lies between goes whole. */
 static void huge_pages_that_lose_a_part_are_split(void **state)
 {
     (void)state;
-    uintptr_t whole = fl_align_up(it->base, MIB(2));
-    drop(whole + KIB(8), KIB(4));
-    assert_split(0, whole + KIB(8));
-    assert_null(in_window(FAKE_ADVISE, 1));
-    assert_true(fl_extent_is_user_remapped(it));
-    drop(whole, KIB(60)); /* its beginning */
-    assert_split(0, whole);
-    assert_null(in_window(FAKE_ADVISE, 1));
-    drop(whole + MIB(2) - KIB(60), KIB(60)); /* its end */
-    assert_split(0, whole + MIB(2) - KIB(60));
-    assert_null(in_window(FAKE_ADVISE, 1));
-    drop(whole + MIB(1), MIB(4) - 1); /* at both ends: what lies between goes whole */
-    assert_split(0, whole + MIB(1));
-    assert_split(1, whole + MIB(5) - KIB(4));
-    assert_null(in_window(FAKE_ADVISE, 2));
-    assert_false(fl_extent_is_user_remapped(before) || fl_extent_is_user_remapped(after));
-}
-
-static void huge_pages_that_go_whole_are_not_split(void **state)
-{
-    (void)state;
-    uintptr_t whole = fl_align_up(it->base, MIB(2));
-    const struct fl_range none[] = {{whole, MIB(4)},
-                                    {whole, 0},
-                                    {whole + 1, KIB(4)}, /* EINVAL */
-                                    {0, KIB(64)},
-                                    {fl_range_end(region.space.window.all), MIB(1)},
-                                    {UINTPTR_MAX - 1, MIB(1)}};
-    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
-        drop(none[i].base, none[i].len);
-        assert_null(in_window(FAKE_ADVISE, 0));
-        assert_false(fl_extent_is_user_remapped(it));
+    uintptr_t whole = fl_align_up(it->base, MIB(2)), at = 0;
+    const struct {
+        struct fl_range lost;
+        unsigned splits;
+    } row[] = {{{whole + KIB(8), KIB(4)}, 1},
+               {{whole, KIB(60)}, 1}, /* its beginning */
+               {{whole + MIB(2) - KIB(60), KIB(60)}, 1},
+               {{whole + MIB(1), MIB(4) - 1}, 2},
+               {{whole, MIB(4)}, 0},
+               {{whole, 0}, 0},
+               {{whole + 1, KIB(4)}, 0}, /* EINVAL */
+               {{0, KIB(64)}, 0},
+               {{fl_range_end(region.space.window.all), MIB(1)}, 0},
+               {{UINTPTR_MAX - 1, MIB(1)}, 0}};
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        print_message("row %zu\n", i);
+        fake_forget();
+        fl_region_note_dropped(&region, row[i].lost);
+        assert_int_equal(splits_at(&at), row[i].splits);
+        assert_true(row[i].splits == 0 || at == row[i].lost.base);
+        assert_true(row[i].splits < 2 ||
+                    in_window(FAKE_ADVISE, 1)->range.base == whole + MIB(5) - KIB(4));
+        assert_int_equal(noted(), row[i].splits == 0 ? 0 : IT);
     }
     region.pages.huge = false;
-    drop(whole + KIB(8), KIB(4));
-    assert_null(in_window(FAKE_ADVISE, 0));
+    fake_forget();
+    fl_region_note_dropped(&region, row[0].lost);
+    assert_int_equal(splits_at(&at), 0);
 }
 
 static void what_was_protected_is_writable_again(void **state)
@@ -238,8 +221,7 @@ static void what_was_protected_is_writable_again(void **state)
     uintptr_t was = it->base;
     size_t whole = fl_range_inner(fl_extent_range(it), MIB(2)).len,
            populated = region.held.populated;
-    note(it->base, it->len);
-    assert_int_equal(mprotect(bytes(it), it->len, PROT_NONE), 0);
+    protect(it, PROT_NONE);
     give(it);
     neighbours_are_untouched();
     assert_int_equal(region.held.populated, populated - whole);
@@ -256,8 +238,7 @@ static void less_than_a_huge_page_stays_populated_memory(void **state)
     (void)state;
     uintptr_t was = after->base;
     size_t populated = region.held.populated;
-    note(after->base, 1);
-    assert_int_equal(mprotect(bytes(after), after->len, PROT_READ), 0);
+    protect(after, PROT_READ);
     give(after);
     assert_sound();
     assert_int_equal(region.held.populated, populated);
@@ -277,8 +258,7 @@ static void a_lazy_block_goes_back_whole(void **state)
     uintptr_t was = lazy->base;
     size_t populated = region.held.populated, peak = region.stats.populated_peak;
     fill(lazy, 5);
-    note(lazy->base + MIB(20), KIB(4));
-    assert_int_equal(mprotect(bytes(lazy), lazy->len, PROT_NONE), 0);
+    protect(lazy, PROT_NONE);
     give(lazy);
     neighbours_are_untouched();
     assert_int_equal(region.held.populated, populated);
@@ -342,12 +322,12 @@ static void realloc_neither_extends_nor_moves(void **state)
 {
     (void)state;
     give(after);
-    note(it->base + MIB(1), KIB(4));
+    note_remapped(it->base + MIB(1), KIB(4));
     assert_false(fl_region_resize(&region, it, MIB(7) + KIB(64)));
     assert_int_equal(it->len, MIB(7));
     assert_true(is_filled(it, 2));
     struct fl_extent *big = take(MIB(16));
-    note(big->base, 1);
+    note_remapped(big->base, 1);
     assert_null(fl_region_move(&region, big, MIB(64)));
     assert_ptr_equal(fl_region_find(&region, big->base), big);
     assert_sound();
@@ -357,7 +337,7 @@ static void realloc_gives_up_the_tail_as_new(void **state)
 {
     (void)state;
     uintptr_t was = it->base;
-    note(it->base, MIB(7));
+    note_remapped(it->base, MIB(7));
     assert_int_equal(mprotect(bytes(it) + MIB(1), MIB(6), PROT_NONE), 0);
     assert_true(fl_region_resize(&region, it, MIB(1)));
     assert_int_equal(it->len, MIB(1));
@@ -405,8 +385,7 @@ static void a_handlers_free_is_done_by_the_next_unlock(void **state)
 {
     (void)state;
     uintptr_t was = it->base;
-    note(it->base, 1);
-    assert_int_equal(mprotect(bytes(it), it->len, PROT_READ), 0);
+    protect(it, PROT_READ);
     fl_region_lock(&region);
     assert_true(fl_extent_claim(it, region.epoch));
     fl_region_defer(&region, it);
@@ -422,7 +401,7 @@ static void what_the_kernel_does_not_unmap_is_in_no_block_any_more(void **state)
 {
     (void)state;
     struct fl_range was = fl_extent_range(it);
-    note(it->base, 1);
+    note_remapped(it->base, 1);
     fake.rc[is_reserved() ? FAKE_DECOMMIT : FAKE_UNMAP] = -EPERM;
     give(it);
     fake.rc[is_reserved() ? FAKE_DECOMMIT : FAKE_UNMAP] = 0;
@@ -442,7 +421,7 @@ static void every_refusal_is_survived(void **state)
 
     for (bool more = true; more; n++) {
         (void)each(state);
-        note(it->base, 1);
+        note_remapped(it->base, 1);
         fake_fail_at(n, 1u << FAKE_UNMAP | 1u << FAKE_DECOMMIT | 1u << FAKE_MAP_AT |
                             1u << FAKE_COMMIT | 1u << FAKE_ADVISE | 1u << FAKE_NAME);
         give(it);
@@ -467,16 +446,13 @@ int main(void)
     sink = ends[1];
 #define T(f) cmocka_unit_test_setup(f, each)
     const struct CMUnitTest tests[] = {
-        T(the_block_around_an_address_is_found),
-        T(all_blocks_that_a_range_touches_are_found),
+        T(blocks_are_found_by_what_a_range_touches),
         T(ranges_may_be_anything),
         T(stale_entries_do_not_mislead),
         T(a_note_looks_at_few_entries_however_long_the_block),
-        T(so_it_does_beyond_the_coarse_map),
         T(a_block_that_grew_is_found_from_its_new_end),
         T(free_memory_takes_no_note),
         T(huge_pages_that_lose_a_part_are_split),
-        T(huge_pages_that_go_whole_are_not_split),
         T(what_was_protected_is_writable_again),
         T(less_than_a_huge_page_stays_populated_memory),
         T(a_lazy_block_goes_back_whole),
