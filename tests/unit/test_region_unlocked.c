@@ -1,15 +1,33 @@
-/* Addresses are mapped with the region unlocked: others are served meanwhile, and what they took
- * counts. */
+/* Looks at the memory, and maps, delay no thread: the region is unlocked meanwhile, others are served,
+ * and what they took counts. */
+#include "region/supply/fill_plan.h"
+#include "region/supply/supply.h"
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
 #include <errno.h>
+#include <pthread.h>
 
-static unsigned maps; /* of the window */
+enum { THREADS = 4 };
+
+static unsigned looks, maps; /* files that were read; maps of the window */
 static bool was_locked;
-/* Taken while the first map is made, by another request. */
-static size_t others_want;
+static size_t others_granted; /* bytes, during the next look */
+static size_t others_want;    /* another request's, during the next map */
 static struct fl_extent *others;
+
+static void note_lock(void)
+{
+    was_locked |= atomic_load(&region.shards.of[0].lock.word) != 0;
+}
+
+static void look_is_made(void)
+{
+    looks++;
+    note_lock();
+    atomic_fetch_add(&region.budget.granted, others_granted);
+    others_granted = 0;
+}
 
 static void map_is_made(struct fl_range r)
 {
@@ -17,7 +35,7 @@ static void map_is_made(struct fl_range r)
         return;
     }
     maps++;
-    was_locked |= atomic_load(&region.shards.of[0].lock.word) != 0;
+    note_lock();
     size_t want = others_want;
     others_want = 0;
     if (want != 0 && !was_locked) {
@@ -27,23 +45,177 @@ static void map_is_made(struct fl_range r)
 
 static int each(void **state)
 {
-    (void)state;
-    region_begin(NULL);
+    (void)plain_begin(state);
     fake.pretend_populate = true;
+    fake.on_read_file = look_is_made;
     fake.on_map = map_is_made;
-    maps = 0;
+    looks = maps = 0;
     was_locked = false;
-    others_want = 0;
+    others_granted = others_want = 0;
     others = NULL;
     return 0;
 }
 
-static void assert_mapped(void)
+static void assert_unlocked(void)
 {
-    assert_true(maps != 0);
     assert_false(was_locked);
     assert_settled();
-    maps = 0;
+    looks = maps = 0;
+    region.budget.left = 0; /* so that the next one looks, too */
+}
+
+static void assert_looked(void)
+{
+    assert_true(looks != 0);
+    assert_unlocked();
+}
+
+static void assert_looked_and_mapped(void)
+{
+    assert_true(looks != 0 && maps != 0);
+    assert_unlocked();
+}
+
+static void requests_look_and_map_without_the_lock(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(8) + KIB(12));
+    assert_looked_and_mapped();
+    assert_true(fl_region_resize(&region, e, MIB(16) + KIB(4))); /* by growth where it is */
+    assert_looked_and_mapped();
+    assert_non_null(take(MIB(2)));
+    assert_looked_and_mapped();
+    assert_true(fl_region_move(&region, e, MIB(64)) != NULL || is_reserved());
+    assert_true(looks != 0 || is_reserved());
+    assert_unlocked();
+}
+
+static void lazy_requests_do_too(void **state)
+{
+    (void)state;
+    region.config.eager_max = MIB(1);
+    struct fl_extent *e = take(MIB(32));
+    assert_int_equal(e->content, FL_CONTENT_LAZY);
+    assert_looked_and_mapped();
+    assert_true(fl_region_resize(&region, e, MIB(64)));
+    assert_true(maps != 0);
+    assert_unlocked();
+}
+
+static void reuse_and_frees_look_without_the_lock(void **state)
+{
+    (void)state;
+    struct fl_extent *e = take(MIB(64)), *other = take(MIB(64));
+    looks = 0;
+    region.pressure.look_after = MIB(16);
+    give(e);
+    assert_looked();
+    region.tight = true;
+    e = take(MIB(64));
+    assert_non_null(e);
+    assert_looked();
+    give(other);
+    assert_settled();
+}
+
+static void divided_extents_and_questions_look_without_the_lock(void **state)
+{
+    (void)state;
+    struct fl_inner in = {.shift = 16};
+    assert_int_equal(fl_inner_open(&region, &in, MIB(16)), 0);
+    region.budget.left = 0;
+    assert_true(fl_inner_fill(&region, &in, (struct fl_range){in.outer->base, MIB(4)}));
+    assert_looked();
+    assert_false(fl_region_counts_maps(&region));
+    assert_looked();
+}
+
+/* Of 2 GiB half stays. */
+static size_t look_while_others_are_granted(size_t bytes)
+{
+    others_granted = bytes;
+    fl_region_lock(&region);
+    assert_true(fl_look_unlocking(&region));
+    fl_region_unlock(&region);
+    return region.look.noted.headroom;
+}
+
+static void what_others_were_granted_meanwhile_is_taken_off(void **state)
+{
+    (void)state;
+    fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 2097152 kB\n");
+    assert_int_equal(look_while_others_are_granted(MIB(512)), MIB(1536));
+    assert_int_equal(region.look.noted.eager, MIB(512));
+    /* given up again: nothing more is there for that */
+    assert_int_equal(look_while_others_are_granted((size_t)-MIB(512)), MIB(2048));
+    assert_settled();
+}
+
+/* What comes after the look may be served without a plan. */
+static void a_plan_that_waits_for_a_look_leaves_nothing(void **state)
+{
+    (void)state;
+    struct fl_fill_plan g = {.to_stay = true};
+    give(take(MIB(8)));
+    assert_int_equal(region.zones.of[0].free.huge, MIB(8));
+    region.budget.left = 0;
+    fl_region_lock(&region);
+    enum fl_refusal refusal = fl_supply_plan(&region, &g, MIB(64), MIB(64), 0);
+    fl_region_unlock(&region);
+    assert_int_equal(refusal, FL_REFUSED_LOOK);
+    assert_int_equal(g.from_free, 0);
+    assert_int_equal(g.from_reserve, 0);
+    assert_int_equal(g.budgeted, 0);
+}
+
+static void *grow_and_give(void *arg)
+{
+    for (int i = 0; i < 200; i++) {
+        struct fl_extent *e =
+            fl_region_take(&region, NULL, MIB(2) + KIB(4) * (size_t)i, fl_page.base, false);
+        if (e != NULL && fl_extent_claim(e, region.epoch)) {
+            fl_region_give(&region, e);
+        }
+        if (i % 16 == 0) {
+            (void)fl_region_purge(&region, 0);
+        }
+    }
+    return arg;
+}
+
+static void many_threads_look_at_once(void **state)
+{
+    pthread_t t[THREADS];
+    (void)state;
+    fake.on_read_file = NULL;
+    fake.on_map = NULL;
+    fake.limit_as = MIB(1) << 20; /* a bound: each growth looks */
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&t[i], NULL, grow_and_give, NULL), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(t[i], NULL);
+    }
+    assert_settled();
+}
+
+static int child_looks(void)
+{
+    if (!fl_region_fork_child(&region, NULL)) {
+        return 1;
+    }
+    fl_region_lock(&region);
+    bool looked = fl_look_unlocking(&region);
+    fl_region_unlock(&region);
+    return looked ? 0 : 2;
+}
+
+static void a_child_looks_too(void **state)
+{
+    (void)state;
+    assert_non_null(take(MIB(4)));
+    assert_int_equal(fork_with(child_looks), 0);
+    assert_settled();
 }
 
 static void assert_apart(const struct fl_extent *a, const struct fl_extent *b)
@@ -51,31 +223,6 @@ static void assert_apart(const struct fl_extent *a, const struct fl_extent *b)
     assert_non_null(a);
     assert_non_null(b);
     assert_true(fl_range_common(fl_extent_range(a), fl_extent_range(b)).len == 0);
-}
-
-static void requests_map_without_the_lock(void **state)
-{
-    (void)state;
-    struct fl_extent *e = take(MIB(8) + KIB(12));
-    assert_mapped();
-    assert_true(fl_region_resize(&region, e, MIB(16) + KIB(4))); /* by growth where it is */
-    assert_mapped();
-    assert_non_null(take(MIB(2)));
-    assert_mapped();
-    assert_true(fl_region_move(&region, e, MIB(64)) != NULL || is_reserved());
-    assert_false(was_locked);
-    assert_settled();
-}
-
-static void lazy_requests_map_without_the_lock(void **state)
-{
-    (void)state;
-    region.config.eager_max = MIB(1);
-    struct fl_extent *e = take(MIB(32));
-    assert_int_equal(e->content, FL_CONTENT_LAZY);
-    assert_mapped();
-    assert_true(fl_region_resize(&region, e, MIB(64)));
-    assert_mapped();
 }
 
 /* The other one gets what is left of the same FREE extents, or what lies behind them. */
@@ -90,7 +237,8 @@ static void others_are_served_meanwhile(void **state)
         others_want = i % 2 == 0 ? MIB(3) + KIB(4) : KIB(64);
         struct fl_extent *e = take(MIB(20) + KIB(4));
         assert_apart(e, others);
-        assert_mapped();
+        assert_true(maps != 0);
+        assert_unlocked();
         fill(e, 0x11);
         fill(others, 0x22);
         assert_true(is_filled(e, 0x11));
@@ -236,18 +384,25 @@ static void a_child_made_amid_it_is_whole(void **state)
     assert_settled();
 }
 
+#define T(f) cmocka_unit_test_setup(f, each)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(requests_map_without_the_lock, each),
-        cmocka_unit_test_setup(lazy_requests_map_without_the_lock, each),
-        cmocka_unit_test_setup(others_are_served_meanwhile, each),
-        cmocka_unit_test_setup(a_refused_map_changes_nothing, each),
-        cmocka_unit_test_setup(the_limit_holds_for_both, each),
-        cmocka_unit_test_setup(lazy_bytes_take_nothing_from_others, each),
-        cmocka_unit_test_setup(pages_that_move_count_once, each),
-        cmocka_unit_test_setup(a_child_made_amid_it_is_whole, each),
+        T(requests_look_and_map_without_the_lock),
+        T(lazy_requests_do_too),
+        T(reuse_and_frees_look_without_the_lock),
+        T(divided_extents_and_questions_look_without_the_lock),
+        T(what_others_were_granted_meanwhile_is_taken_off),
+        T(a_plan_that_waits_for_a_look_leaves_nothing),
+        T(many_threads_look_at_once),
+        T(a_child_looks_too),
+        T(others_are_served_meanwhile),
+        T(a_refused_map_changes_nothing),
+        T(the_limit_holds_for_both),
+        T(lazy_bytes_take_nothing_from_others),
+        T(pages_that_move_count_once),
+        T(a_child_made_amid_it_is_whole),
     };
-
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
