@@ -23,13 +23,20 @@ static void begin(const struct fl_region_config *c)
     give(small);
 }
 
+/* It merges with nothing behind it. */
+static struct fl_extent *take_fenced(size_t len)
+{
+    struct fl_extent *e = take(len);
+
+    assert_non_null(take(MIB(2)));
+    return e;
+}
+
 static void idle_memory_goes_back(void **state)
 {
     (void)state;
     begin(&alone);
-    struct fl_extent *e = take(MIB(32));
-    assert_non_null(take(MIB(2)));
-    give(e);
+    give(take_fenced(MIB(32)));
     for (int i = 0; i < 3; i++) {
         call(1);
         assert_int_equal(fake_purged(), 0);
@@ -74,9 +81,7 @@ static void a_request_gives_only_so_much_back(void **state)
 {
     (void)state;
     begin(&alone);
-    struct fl_extent *e = take(MIB(200));
-    assert_non_null(take(MIB(2)));
-    give(e);
+    give(take_fenced(MIB(200)));
     for (int i = 0; i < 3; i++) {
         call(1);
     }
@@ -100,13 +105,11 @@ static void free_memory_is_hidden_from_dumps_too(void **state)
 {
     (void)state;
     begin(&alone);
-    struct fl_extent *e = take(MIB(32));
-    assert_non_null(take(MIB(2)));
-    give(e);
+    give(take_fenced(MIB(32)));
     call(1);
     call(1);
     assert_int_equal(fake_hidden(region.space.window.all), MIB(32));
-    e = take(MIB(32));
+    struct fl_extent *e = take(MIB(32));
     assert_int_equal(fake_hidden(region.space.window.all), 0);
     give(e);
     assert_settled();
@@ -116,11 +119,7 @@ static void caches_are_aged_too(void **state)
 {
     (void)state;
     begin(&alone);
-    struct fl_cache *c = fl_cache_acquire(&region);
-    struct fl_extent *e = take(MIB(8));
-    assert_non_null(take(MIB(2)));
-    assert_true(fl_extent_claim(e, region.epoch));
-    assert_null(fl_cache_put(&region, c, e));
+    (void)cache_put(fl_cache_acquire(&region), take_fenced(MIB(8)));
     for (int i = 0; i < 4; i++) {
         call(1);
     }
@@ -195,10 +194,7 @@ static void nor_does_a_child_wait_for_one(void **state)
     begin(&alone);
     fl_region_set_worker(&region, true);
     assert_non_null(take(MIB(2)));
-    fl_region_fork_lock(&region);
-    int status = fake_child(child);
-    fl_region_fork_parent(&region);
-    assert_int_equal(status, 0);
+    assert_int_equal(fork_with(child), 0);
 }
 
 static void without_decay_nothing_ages(void **state)

@@ -1,10 +1,6 @@
 /* Thread caches where there are several nodes: what they keep, and when they serve. */
-#include "region/state/lock.h"
-#include "unit/zones_fixture.h"
-
 #include "unit/cmocka_all.h"
-
-#include <unistd.h>
+#include "unit/zones_fixture.h"
 
 static struct fl_cache *own;
 
