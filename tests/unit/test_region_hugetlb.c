@@ -17,16 +17,6 @@ static int begin(void **state)
     return 0;
 }
 
-static int begin_with_giants(void **state)
-{
-    struct fl_region_config c = config;
-
-    (void)state;
-    c.hugetlb = FL_HUGETLB_2M | FL_HUGETLB_1G;
-    region_begin(&c);
-    return 0;
-}
-
 static bool on_hugetlb(const struct fl_extent *e)
 {
     return (e->left & FL_LEFT_HUGETLB) != 0;
@@ -54,13 +44,18 @@ static void a_block_has_whole_pages_populated_and_counts_as_none_of_ours(void **
 
 static void giants_where_less_than_an_eighth_is_wasted(void **state)
 {
+    static const struct {
+        size_t asked, len, page; /* MiB */
+    } row[] = {{1000, 1024, 1024}, {1100, 1100, 2}, {1030, 1030, 2}};
+    struct fl_region_config c = config;
     (void)state;
+    c.hugetlb = FL_HUGETLB_2M | FL_HUGETLB_1G;
+    region_begin(&c);
     fake.pretend_populate = true;
-    assert_int_equal(take(MIB(1000))->len, MIB(1024));
-    assert_int_equal(fake.hugetlb, MIB(1024));
-    assert_int_equal(take(MIB(1100))->len, MIB(1100));
-    assert_int_equal(fake.hugetlb, MIB(2));
-    assert_int_equal(take(MIB(1030))->len, MIB(1030));
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        assert_int_equal(take(MIB(row[i].asked))->len, MIB(row[i].len));
+        assert_int_equal(fake.hugetlb, MIB(row[i].page));
+    }
 }
 
 /* The map, or what a control group's limit leaves of it: EFAULT is what a touch would have met. */
@@ -138,7 +133,13 @@ static void pages_that_a_program_gives_back_are_cleared(void **state)
     assert_false(fl_region_drop_hugetlb(&region, part, true));
 }
 
-static struct fl_extent *block;
+static struct fl_extent *block; /* filled with 1 */
+
+static void take_block(void)
+{
+    block = take(MIB(8));
+    fill(block, 1);
+}
 
 static int fork_around(int (*child)(void))
 {
@@ -157,28 +158,23 @@ static int has_its_own(void)
     return well && stats().in_use_bytes == 0 ? 0 : 1;
 }
 
+/* Also of a block with a flag: of mlock(2), say, and it may be read as before. */
 static void a_child_has_a_copy_and_the_parent_what_it_had(void **state)
 {
     (void)state;
-    block = take(MIB(8));
-    fill(block, 1);
-    size_t mapped = fake_mapped();
-    assert_int_equal(fork_around(has_its_own), 0);
-    assert_true(on_hugetlb(block) && is_filled(block, 1));
-    assert_int_equal(fake_mapped(), mapped);
-    assert_int_equal(fake_kept_from_child(fl_extent_range(block)), 0);
-    give(block);
-    assert_settled();
-}
-
-/* mlock, say: it may be read as before. */
-static void of_a_block_with_a_flag_too(void **state)
-{
-    (void)state;
-    block = take(MIB(8));
-    fill(block, 1);
-    fl_region_note_flagged(&region, fl_extent_range(block));
-    assert_int_equal(fork_around(has_its_own), 0);
+    for (int flagged = 0; flagged < 2; flagged++) {
+        take_block();
+        if (flagged != 0) {
+            fl_region_note_flagged(&region, fl_extent_range(block));
+        }
+        size_t mapped = fake_mapped();
+        assert_int_equal(fork_around(has_its_own), 0);
+        assert_true(on_hugetlb(block) && is_filled(block, 1));
+        assert_int_equal(fake_mapped(), mapped);
+        assert_int_equal(fake_kept_from_child(fl_extent_range(block)), 0);
+        give(block);
+        assert_settled();
+    }
 }
 
 static int inherits(void)
@@ -190,8 +186,7 @@ static int inherits(void)
 static void without_memory_for_a_copy_it_inherits(void **state)
 {
     (void)state;
-    block = take(MIB(8));
-    fill(block, 1);
+    take_block();
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8192 kB\n");
     assert_int_equal(fork_around(inherits), 0);
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 14680064 kB\n");
@@ -207,8 +202,7 @@ static void without_memory_for_a_copy_it_inherits(void **state)
 static void under_a_filter_no_copy_is_made(void **state)
 {
     (void)state;
-    block = take(MIB(8));
-    fill(block, 1);
+    take_block();
     unsigned before = fake.count[FAKE_RESERVE];
     fl_sys_confine(true);
     fl_hugetlb_fork_prepare(&region);
@@ -278,13 +272,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_block_has_whole_pages_populated_and_counts_as_none_of_ours, begin),
-        cmocka_unit_test_setup(giants_where_less_than_an_eighth_is_wasted, begin_with_giants),
+        cmocka_unit_test_setup(giants_where_less_than_an_eighth_is_wasted, begin),
         cmocka_unit_test_setup(what_is_refused_lies_on_ordinary_pages, begin),
         cmocka_unit_test_setup(no_size_that_is_not_wanted_is_asked_for, begin),
         cmocka_unit_test_setup(realloc_keeps_what_is_not_wasted, begin),
         cmocka_unit_test_setup(pages_that_a_program_gives_back_are_cleared, begin),
         cmocka_unit_test_setup(a_child_has_a_copy_and_the_parent_what_it_had, begin),
-        cmocka_unit_test_setup(of_a_block_with_a_flag_too, begin),
         cmocka_unit_test_setup(without_memory_for_a_copy_it_inherits, begin),
         cmocka_unit_test_setup(under_a_filter_no_copy_is_made, begin),
         cmocka_unit_test_setup(a_child_copies_nothing_that_is_not_its_own, begin),
