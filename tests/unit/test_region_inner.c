@@ -21,8 +21,7 @@ static void open_inner(struct fl_inner *in, size_t len)
 
 static int each(void **state)
 {
-    (void)state;
-    region_begin(NULL);
+    (void)plain_begin(state);
     memset(&inner, 0, sizeof inner);
     inner.shift = SHIFT;
     before = take(KIB(64));
@@ -30,6 +29,12 @@ static int each(void **state)
     outer = inner.outer;
     after = take(KIB(256));
     return 0;
+}
+
+/* Was it noted since the last look? */
+static bool is_noted(struct fl_extent *e)
+{
+    return atomic_exchange(&e->user_remapped, false);
 }
 
 /* As a divider does it. */
@@ -46,11 +51,6 @@ static void give_block(struct fl_extent *e)
 {
     assert_true(fl_extent_claim(e, region.epoch));
     e->state = FL_EXTENT_UNUSED;
-}
-
-static void note(uintptr_t base, size_t len)
-{
-    fl_region_note_remapped(&region, (struct fl_range){base, len});
 }
 
 static struct fl_extent *found(uintptr_t addr)
@@ -91,31 +91,12 @@ static void closed_it_is_one_free_extent_again(void **state)
     struct fl_extent *e = take_aligned(MIB(4), MIB(2));
     assert_true(e->base == was.base);
     assert_ptr_equal(found(e->base), e);
-    fill(e, 7);
     give(e);
+    for (size_t at = 0; at < was.len; at += GRANULE) { /* what they are used for later is found */
+        e = take_aligned(GRANULE, GRANULE);
+        assert_ptr_equal(found(e->base), e);
+    }
     assert_settled();
-}
-
-static void what_its_addresses_are_used_for_later_is_found(void **state)
-{
-    struct fl_extent *part[64];
-    size_t there = 0;
-    (void)state;
-    uintptr_t base = outer->base;
-    fl_inner_close(&region, &inner);
-    for (size_t i = 0; i < 64; i++) {
-        part[i] = take(GRANULE);
-    }
-    for (size_t i = 0; i < 64; i++) {
-        assert_ptr_equal(found(part[i]->base), part[i]);
-        there += part[i]->base - base < MIB(4);
-    }
-    assert_true(there != 0);
-    assert_sound();
-    for (size_t i = 0; i < 64; i++) {
-        give(part[i]);
-        assert_sound();
-    }
 }
 
 static void it_can_be_opened_elsewhere_and_larger(void **state)
@@ -287,25 +268,19 @@ static void hands_are_noted_in_the_block_and_nowhere_else(void **state)
 {
     (void)state;
     struct fl_extent *a = block(0, MIB(1)), *b = block(16, MIB(1) + GRANULE),
-                     *c = block(33, KIB(4));
-    struct fl_extent *last = block(62, 2 * GRANULE);
+                     *c = block(33, KIB(4)), *last = block(62, 2 * GRANULE);
     const size_t at[] = {0, KIB(4), GRANULE, GRANULE + KIB(4), MIB(1) - 1};
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
-        note(b->base + at[i], 1);
-        assert_true(fl_extent_is_user_remapped(b));
-        assert_false(fl_extent_is_user_remapped(a));
-        b->user_remapped = false;
+        note_remapped(b->base + at[i], 1);
+        assert_true(is_noted(b) && !is_noted(a));
     }
     for (size_t to = KIB(4); to <= 2 * GRANULE;
-         to += KIB(4)) { /* up to the outer extent's last page */
-        note(last->base + to - KIB(4), KIB(4));
-        assert_true(fl_extent_is_user_remapped(last));
-        last->user_remapped = false;
+         to += KIB(4)) { /* up to the outer one's last page */
+        note_remapped(last->base + to - KIB(4), KIB(4));
+        assert_true(is_noted(last));
     }
-    note(c->base + KIB(4), GRANULE); /* in no block */
-    assert_false(fl_extent_is_user_remapped(a) || fl_extent_is_user_remapped(c) ||
-                 fl_extent_is_user_remapped(last));
-    assert_false(fl_extent_is_user_remapped(outer));
+    note_remapped(c->base + KIB(4), GRANULE); /* in no block */
+    assert_false(is_noted(a) || is_noted(c) || is_noted(last) || is_noted(outer));
     assert_sound();
 }
 
@@ -315,10 +290,9 @@ static void blocks_that_begin_inside_an_earlier_one_are_found(void **state)
     (void)state;
     struct fl_extent *a = block(8, MIB(2));
     for (size_t at = 0; at < MIB(2); at += KIB(4)) {
-        note(a->base + at, 1);
+        note_remapped(a->base + at, 1);
     }
     give_block(a);
-    a->user_remapped = false;
     for (size_t i = 0; i < inner.granules; i++) {
         struct fl_extent *e = block(i, GRANULE);
         assert_ptr_equal(found(outer->base + i * GRANULE), e);
@@ -331,29 +305,26 @@ static void a_range_may_span_blocks_and_gaps(void **state)
 {
     (void)state;
     struct fl_extent *a = block(1, GRANULE), *b = block(40, MIB(1));
-    note(0, SIZE_MAX);
-    assert_true(fl_extent_is_user_remapped(before) && fl_extent_is_user_remapped(after));
-    assert_true(fl_extent_is_user_remapped(a) && fl_extent_is_user_remapped(b));
-    assert_false(fl_extent_is_user_remapped(outer));
-    a->user_remapped = b->user_remapped = after->user_remapped = false;
-    note(outer->base, 30 * GRANULE);
-    assert_true(fl_extent_is_user_remapped(a));
-    assert_false(fl_extent_is_user_remapped(b) || fl_extent_is_user_remapped(after));
+    note_remapped(0, SIZE_MAX);
+    assert_true(is_noted(before) && is_noted(a) && is_noted(b) && is_noted(after));
+    assert_false(is_noted(outer));
+    note_remapped(outer->base, 30 * GRANULE);
+    assert_true(is_noted(a));
+    assert_false(is_noted(b) || is_noted(after));
 }
 
 static void after_it_is_closed_what_was_inside_does_not_mislead(void **state)
 {
     (void)state;
     struct fl_extent *a = block(8, MIB(2));
-    note(a->base + MIB(1), KIB(4));
+    note_remapped(a->base + MIB(1), KIB(4));
     give_block(a);
     fl_inner_close(&region, &inner);
     struct fl_extent *e = take_aligned(MIB(4), MIB(2));
     for (size_t at = 0; at < MIB(4); at += KIB(4)) {
         assert_ptr_equal(fl_extent_around(&region.space, e->base + at), e);
-        note(e->base + at, 1);
-        assert_true(fl_extent_is_user_remapped(e));
-        e->user_remapped = false;
+        note_remapped(e->base + at, 1);
+        assert_true(is_noted(e));
     }
     assert_sound();
 }
@@ -366,7 +337,7 @@ static void a_handled_block_is_new_memory_again(void **state)
     fill(a, 1);
     fill(b, 2);
     fill(c, 3);
-    note(b->base, b->len);
+    note_remapped(b->base, b->len);
     assert_int_equal(mprotect(bytes(b), b->len, PROT_NONE), 0);
     assert_true(fl_extent_claim(b, region.epoch));
     assert_true(fl_inner_renew(&region, b));
@@ -386,7 +357,7 @@ static void what_the_kernel_does_not_renew_is_said(void **state)
     (void)state;
     for (size_t i = 0; i < 4; i++) {
         struct fl_extent *e = block(i * 2, GRANULE);
-        note(e->base, 1);
+        note_remapped(e->base, 1);
         assert_true(fl_extent_claim(e, region.epoch));
         fake.rc[slot[i]] = -ENOMEM;
         assert_true(fl_inner_renew(&region, e) == (is_reserved() != (i % 2 != 0)));
@@ -416,8 +387,7 @@ static void repair_looks_at_all_of_it_and_beyond(void **state)
     const struct fl_extent *e = large.outer, *beyond = take_aligned(MIB(32), MIB(2));
     large.block[1].len = MIB(150);
     large.block[1].state = FL_EXTENT_LIVE;
-    fl_region_fork_lock(&region);
-    fl_region_fork_parent(&region);
+    fork_in_vain();
     fake_forget();
     for (int i = 0; i < 50 && fl_region_repair(&region) == 0; i++) {
     }
@@ -432,15 +402,14 @@ static int in_child(void)
 {
     fl_region_fork_child(&region, NULL);
     struct fl_extent *e = &inner.block[5], *b = block(20, MIB(1));
-    if (found(e->base) != e || found(b->base) != b || bytes(e)[0] != 9) {
+    if (found(e->base) != e || found(b->base) != b || !is_filled(e, 9)) {
         return 1;
     }
     fill(b, 1);
     give_block(b);
     give_block(e);
     fl_inner_close(&region, &inner);
-    struct fl_extent *again = take_aligned(MIB(4), MIB(2));
-    fill(again, 3);
+    fill(take_aligned(MIB(4), MIB(2)), 3);
     return fl_region_check(&region) == NULL ? 0 : 2;
 }
 
@@ -449,9 +418,7 @@ static void a_child_has_it_too(void **state)
     (void)state;
     struct fl_extent *e = block(5, MIB(1));
     fill(e, 9);
-    fl_region_fork_lock(&region);
-    assert_int_equal(fake_child(in_child), 0);
-    fl_region_fork_parent(&region);
+    assert_int_equal(fork_with(in_child), 0);
     assert_true(is_filled(e, 9));
     assert_sound();
 }
@@ -462,7 +429,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_block_is_found_by_its_address_while_it_is_live),
         T(closed_it_is_one_free_extent_again),
-        T(what_its_addresses_are_used_for_later_is_found),
         T(it_can_be_opened_elsewhere_and_larger),
         T(without_descriptors_nothing_is_taken),
         T(to_open_a_long_one_brings_no_tables_into_memory),
