@@ -347,16 +347,12 @@ static void neighbours_of_two_shards_are_not(void **state)
 }
 
 #define T(f) cmocka_unit_test_setup(f, begin)
-#define TWICE(f)                                                                                   \
-    T(f),                                                                                          \
-    {                                                                                              \
-        .name = #f "_with_shards", .test_func = f, .setup_func = begin_sharded                     \
-    }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TWICE(a_long_row_takes_a_lock_for_several),
+        T(a_long_row_takes_a_lock_for_several),
+        cmocka_unit_test_setup(a_long_row_takes_a_lock_for_several, begin_sharded),
         T(they_lie_one_behind_the_other),
         T(a_short_row_takes_no_more_than_it_asks_for),
         T(what_waits_is_a_part_of_the_row),
@@ -365,7 +361,8 @@ int main(void)
         T(but_not_more_than_may_be_cached),
         T(another_thread_gets_what_one_has_freed),
         T(what_waits_is_merged_before_the_window_grows),
-        TWICE(what_is_taken_along_is_no_request),
+        T(what_is_taken_along_is_no_request),
+        cmocka_unit_test_setup(what_is_taken_along_is_no_request, begin_sharded),
         T(no_more_than_there_is_room_for),
         T(growth_in_place_leaves_most_of_the_depots),
         T(runs_of_neighbours_are_joined),

@@ -22,13 +22,6 @@ static int each(void **state)
     return own != NULL ? 0 : -1;
 }
 
-static int after_each(void **state)
-{
-    (void)state;
-    fl_cache_release(&region, own);
-    return 0;
-}
-
 static struct fl_extent *take_by(size_t len)
 {
     struct fl_extent *e = fl_cache_is_home(own) ? fl_cache_take(&region, own, len) : NULL;
@@ -211,7 +204,7 @@ static void what_waits_in_a_depot_serves_its_own_zone(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, each, after_each)
+#define T(f) cmocka_unit_test_setup(f, each)
     const struct CMUnitTest tests[] = {
         T(a_thread_gets_back_what_it_frees),
         T(what_another_node_s_thread_asked_for_is_not_kept),
