@@ -24,15 +24,6 @@ void shards_give(void)
     }
 }
 
-void shards_free_to(struct fl_cache *c, struct fl_extent *e)
-{
-    assert_true(fl_extent_claim(e, region.epoch));
-    struct fl_extent *old = fl_cache_put(&region, c, e);
-    if (old != NULL && !fl_region_keep(&region, c, old)) {
-        fl_region_give(&region, old);
-    }
-}
-
 void shards_open_one(void)
 {
     fl_region_lock(&region);

@@ -16,8 +16,6 @@ int shards_begin(void **state);
 void shards_take(void);
 void shards_give(void);
 void shards_open_one(void);
-/* As alloc/ frees in a thread with that cache: what its slots displace waits in a depot. */
-void shards_free_to(struct fl_cache *c, struct fl_extent *e);
 unsigned shards_opened(void);
 /* Another thread has the shard's lock for a while from here on. */
 void shards_hold(unsigned shard);

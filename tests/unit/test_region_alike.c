@@ -58,11 +58,15 @@ static void ask_for(size_t n, size_t len)
     }
 }
 
-/* As alloc/ frees. */
+/* As alloc/ frees: what the thread's slots displace waits in a depot. */
 static void free_row(size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        shards_free_to(own, row[i]);
+        assert_true(fl_extent_claim(row[i], region.epoch));
+        struct fl_extent *old = fl_cache_put(&region, own, row[i]);
+        if (old != NULL && !fl_region_keep(&region, own, old)) {
+            fl_region_give(&region, old);
+        }
     }
 }
 
@@ -209,19 +213,6 @@ static void another_thread_gets_what_one_has_freed(void **state)
     give_row(MANY - SLOTS);
 }
 
-/* The window does not grow while any waits. */
-static void what_waits_is_merged_before_the_window_grows(void **state)
-{
-    (void)state;
-    assert_int_equal(waits_of(MANY, KIB(64)), MANY);
-    size_t held = region.held.populated, free = fl_region_free(&region).bytes;
-    struct fl_extent *big = take(free + MIB(1));
-    assert_non_null(big);
-    assert_int_equal(region.held.populated, held);
-    give(big);
-    assert_settled();
-}
-
 static void what_is_taken_along_is_no_request(void **state)
 {
     (void)state;
@@ -360,7 +351,6 @@ int main(void)
         T(after_a_long_row_a_depot_takes_its_blocks),
         T(but_not_more_than_may_be_cached),
         T(another_thread_gets_what_one_has_freed),
-        T(what_waits_is_merged_before_the_window_grows),
         T(what_is_taken_along_is_no_request),
         cmocka_unit_test_setup(what_is_taken_along_is_no_request, begin_sharded),
         T(no_more_than_there_is_room_for),

@@ -13,6 +13,13 @@ static void call(double later)
     give(take(KIB(64)));
 }
 
+static void call_times(int n, double later)
+{
+    for (int i = 0; i < n; i++) {
+        call(later);
+    }
+}
+
 static void begin(const struct fl_region_config *c)
 {
     region_begin(c);
@@ -37,10 +44,8 @@ static void idle_memory_goes_back(void **state)
     (void)state;
     begin(&alone);
     give(take_fenced(MIB(32)));
-    for (int i = 0; i < 3; i++) {
-        call(1);
-        assert_int_equal(fake_purged(), 0);
-    }
+    call_times(3, 1);
+    assert_int_equal(fake_purged(), 0);
     call(1);
     assert_int_equal(fake_purged(), MIB(32));
     assert_settled();
@@ -51,9 +56,7 @@ static void a_tick_is_once_in_its_time(void **state)
     (void)state;
     begin(&alone);
     uint32_t epoch = region.epoch;
-    for (int i = 0; i < 100; i++) {
-        call(0.01);
-    }
+    call_times(100, 0.01);
     assert_int_equal(region.epoch - epoch, 1);
     call(1000); /* one, however long no call came */
     assert_int_equal(region.epoch - epoch, 2);
@@ -82,9 +85,7 @@ static void a_request_gives_only_so_much_back(void **state)
     (void)state;
     begin(&alone);
     give(take_fenced(MIB(200)));
-    for (int i = 0; i < 3; i++) {
-        call(1);
-    }
+    call_times(3, 1);
     assert_int_equal(fake_purged(), 0);
     fake.now_ns += tick;
     size_t before = 0, calls = 0;
@@ -106,8 +107,7 @@ static void free_memory_is_hidden_from_dumps_too(void **state)
     (void)state;
     begin(&alone);
     give(take_fenced(MIB(32)));
-    call(1);
-    call(1);
+    call_times(2, 1);
     assert_int_equal(fake_hidden(region.space.window.all), MIB(32));
     struct fl_extent *e = take(MIB(32));
     assert_int_equal(fake_hidden(region.space.window.all), 0);
@@ -120,9 +120,7 @@ static void caches_are_aged_too(void **state)
     (void)state;
     begin(&alone);
     (void)cache_put(fl_cache_acquire(&region), take_fenced(MIB(8)));
-    for (int i = 0; i < 4; i++) {
-        call(1);
-    }
+    call_times(4, 1);
     assert_int_equal(fake_purged(), MIB(8));
     assert_settled();
 }
@@ -163,13 +161,10 @@ static void with_a_worker_requests_do_not_tick(void **state)
     begin(&alone);
     fl_region_set_worker(&region, true);
     uint32_t epoch = region.epoch;
-    for (int i = 0; i < 10; i++) {
-        call(1);
-    }
+    call_times(10, 1);
     assert_int_equal(region.epoch, epoch);
     fl_region_set_worker(&region, false); /* it has ended */
-    call(1);
-    call(1);
+    call_times(2, 1);
     assert_true(region.epoch != epoch);
 }
 
@@ -182,9 +177,7 @@ static int child(void)
     }
     give(e);
     size_t before = fake_purged();
-    for (int i = 0; i < 6; i++) {
-        call(1);
-    }
+    call_times(6, 1);
     return fake_purged() - before >= MIB(32) && fl_region_check(&region) == NULL ? 0 : 2;
 }
 
@@ -202,9 +195,7 @@ static void without_decay_nothing_ages(void **state)
     (void)state;
     begin(NULL);
     give(take(MIB(32)));
-    for (int i = 0; i < 10; i++) {
-        call(1);
-    }
+    call_times(10, 1);
     assert_int_equal(fake_purged(), 0);
     assert_int_equal(region.epoch, 0);
 }
