@@ -120,10 +120,11 @@ static void memory_that_may_be_held_is_not_moved(void **state)
     assert_settled();
 }
 
-/* What the kernel answers to a move, and how much of it moves before. */
+/* What the kernel answers to a move, and how much of it moves before; it refuses longer ones, and
+ * says -EAGAIN to all but each `patience`-th. */
 static int answer;
 static size_t progress, longest;
-static unsigned asked;
+static unsigned asked, patience;
 
 static int as_scripted(struct fl_range from, uintptr_t to, size_t *most)
 {
@@ -132,20 +133,22 @@ static int as_scripted(struct fl_range from, uintptr_t to, size_t *most)
     if (from.len > longest) {
         return -EINVAL;
     }
+    if (patience == 0 || asked % patience != 0) {
+        return -EAGAIN;
+    }
     if (progress != 0) {
         *most = fl_min(progress, from.len);
         progress = 0;
-    } else if (answer == 0) {
-        return 0;
     }
     return answer;
 }
 
-static void script(int rc, size_t bytes_before, size_t longest_piece)
+static void script(int rc, size_t bytes_before, size_t longest_piece, unsigned tries)
 {
     answer = rc;
     progress = bytes_before;
     longest = longest_piece;
+    patience = tries;
     asked = 0;
     fake.on_move = as_scripted;
 }
@@ -191,7 +194,7 @@ static void a_move_that_ends_within_a_huge_page(void **state)
     (void)state;
     for (size_t i = 0; i < 2 * sizeof before / sizeof before[0]; i++) {
         two_free(NULL);
-        script(-EBUSY, before[i / 2], SIZE_MAX);
+        script(-EBUSY, before[i / 2], SIZE_MAX, 1);
         struct fl_extent *e = i % 2 == 0 ? take_zeroed(MIB(12)) : take(MIB(12));
         assert_true(i % 2 == 0 ? is_filled(e, 0) : holds(e, 0, before[i / 2], 0xb2));
         assert_true(asked >= 2);
@@ -199,71 +202,38 @@ static void a_move_that_ends_within_a_huge_page(void **state)
     }
 }
 
-static void a_kernel_that_moves_little_by_little_moves_it_all(void **state)
+/* Little by little, page by page, or after many tries; but it is not tried for ever. */
+static void it_moves_as_the_kernel_lets_it(void **state)
 {
-    static const size_t most[] = {KIB(4) * 17, KIB(4) * 37, MIB(1) + KIB(4), MIB(2), MIB(3)};
+    static const struct {
+        size_t most, longest; /* of one call */
+        unsigned patience;
+        size_t moved;           /* MiB */
+        unsigned least, utmost; /* calls */
+    } row[] = {{KIB(4) * 17, SIZE_MAX, 1, 12, 12, 1000},
+               {KIB(4) * 37, SIZE_MAX, 1, 12, 12, 1000},
+               {MIB(1) + KIB(4), SIZE_MAX, 1, 12, 12, 1000},
+               {MIB(2), SIZE_MAX, 1, 12, 6, 6},
+               {MIB(3), SIZE_MAX, 1, 12, 5, 6},
+               {0, MIB(2), 1, 12, 2 + 6, 2 + 6}, /* several maps: each first as a whole */
+               {0, MIB(1), 1, 0, 1, 1000},
+               {0, SIZE_MAX, 40, 12, 80, 80},
+               {0, SIZE_MAX, 0, 0, 64, 1000}};
     (void)state;
-    for (size_t i = 0; i < sizeof most / sizeof most[0]; i++) {
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        print_message("row %zu\n", i);
         two_free(NULL);
-        fake.move_most = most[i];
+        script(0, 0, row[i].longest, row[i].patience);
+        fake.move_most = row[i].most;
         struct fl_extent *e = take_zeroed(MIB(12));
         assert_true(is_filled(e, 0));
-        assert_int_equal(stats().move_bytes, MIB(12));
-        assert_null(in_window(FAKE_POPULATE, 0));
-        assert_int_equal(region.held.populated, MIB(20));
+        assert_int_equal(stats().move_bytes, MIB(row[i].moved));
+        assert_true((in_window(FAKE_POPULATE, 0) == NULL) == (row[i].moved != 0));
+        assert_int_equal(region.held.populated, MIB(32) - MIB(row[i].moved));
+        assert_in_range(asked, row[i].least, row[i].utmost);
+        assert_int_equal(region.pages.move.method, FL_METHOD_MOVE);
         assert_nothing_lost(e);
     }
-}
-
-static void extents_of_several_maps_move_page_by_page(void **state)
-{
-    (void)state;
-    two_free(NULL);
-    script(0, 0, MIB(2));
-    struct fl_extent *e = take_zeroed(MIB(12));
-    assert_true(is_filled(e, 0));
-    assert_int_equal(stats().move_bytes, MIB(12));
-    assert_int_equal(asked, 2 + 6); /* each extent first as a whole */
-    assert_nothing_lost(e);
-    two_free(NULL);
-    script(0, 0, MIB(1)); /* not even that */
-    e = take_zeroed(MIB(12));
-    assert_true(is_filled(e, 0));
-    assert_int_equal(stats().move_bytes, 0);
-    assert_int_equal(region.held.populated, MIB(32));
-    assert_nothing_lost(e);
-}
-
-static unsigned patience;
-
-static int again_and_again(struct fl_range from, uintptr_t to, size_t *most)
-{
-    (void)from;
-    (void)to;
-    (void)most;
-    asked++;
-    return patience != 0 && asked % patience == 0 ? 0 : -EAGAIN;
-}
-
-static void eagain_is_tried_again_but_not_for_ever(void **state)
-{
-    (void)state;
-    two_free(NULL);
-    asked = 0;
-    patience = 40;
-    fake.on_move = again_and_again;
-    struct fl_extent *e = take(MIB(12));
-    assert_int_equal(stats().move_bytes, MIB(12));
-    assert_int_equal(asked, 80);
-    assert_nothing_lost(e);
-    two_free(NULL);
-    asked = patience = 0;
-    fake.on_move = again_and_again;
-    e = take_zeroed(MIB(12));
-    assert_true(is_filled(e, 0));
-    assert_in_range(asked, 64, 1000);
-    assert_int_equal(region.pages.move.method, FL_METHOD_MOVE);
-    assert_nothing_lost(e);
 }
 
 static struct fl_extent *other; /* what another thread gets while ours fills */
@@ -452,9 +422,7 @@ int main(void)
         cmocka_unit_test(memory_that_may_be_held_is_not_moved),
         cmocka_unit_test(pages_that_do_not_move_stay_free_memory),
         cmocka_unit_test(a_move_that_ends_within_a_huge_page),
-        cmocka_unit_test(a_kernel_that_moves_little_by_little_moves_it_all),
-        cmocka_unit_test(extents_of_several_maps_move_page_by_page),
-        cmocka_unit_test(eagain_is_tried_again_but_not_for_ever),
+        cmocka_unit_test(it_moves_as_the_kernel_lets_it),
         cmocka_unit_test(what_others_write_beside_it_meanwhile_stays),
         cmocka_unit_test(a_refusal_for_good_is_remembered),
         cmocka_unit_test(it_is_proven_when_pages_are_about_to_move),
