@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 static struct fl_extent *before, *it, *after;
-static int sink; /* a pipe's end: write(2) says whether memory may be read */
 
 static int each(void **state)
 {
@@ -102,12 +101,10 @@ enum { PAGEMAP_OF_SEED = 64 };
 
 static size_t pagemap_resident(void)
 {
+    struct fl_range r = {region.space.pagemap.all.base, region.space.pagemap.grown};
     size_t got = 0;
 
-    assert_int_equal(
-        fl_sys_linux.resident(
-            (struct fl_range){region.space.pagemap.all.base, region.space.pagemap.grown}, &got),
-        0);
+    assert_int_equal(fl_sys_linux.resident(r, &got), 0);
     return got / fl_page.base;
 }
 
@@ -126,8 +123,7 @@ static void note_all_over(size_t len, size_t most_had)
     assert_in_range(had, 0, most_had);
     for (size_t i = 0; i < 64; i++) { /* from the end downwards */
         note_remapped(it->base + len - KIB(4) - i * (len / 64), KIB(4));
-        assert_true(fl_extent_is_user_remapped(it));
-        it->user_remapped = false;
+        assert_true(atomic_exchange(&it->user_remapped, false));
     }
     assert_in_range(pagemap_resident(), 0, had + (size_t)64 * LOG_PAGES);
     assert_sound();
@@ -283,9 +279,16 @@ static void a_lazy_block_goes_back_whole(void **state)
     assert_true(is_filled(lazy, 0));
 }
 
+/* By write(2)'s word. */
 static bool is_readable(uintptr_t addr)
 {
-    return write(sink, (const void *)addr, 1) == 1;
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    bool is = write(ends[1], (const void *)addr, 1) == 1;
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    return is;
 }
 
 static void what_is_withheld_has_no_pages_and_no_successor(void **state)
@@ -437,12 +440,6 @@ static void every_refusal_is_survived(void **state)
 
 int main(void)
 {
-    int ends[2];
-
-    if (pipe(ends) != 0) {
-        return 1;
-    }
-    sink = ends[1];
 #define T(f) cmocka_unit_test_setup(f, each)
     const struct CMUnitTest tests[] = {
         T(blocks_are_found_by_what_a_range_touches),
