@@ -110,8 +110,8 @@ static void a_long_row_takes_a_lock_for_several(void **state)
     what_waits_goes_and_all_is_one(MANY);
 }
 
-/* And their descriptors in no order: as threads take some by turns, a processor would fetch those of
- * others ahead. */
+/* And their descriptors in no order: as threads take some by turns, a processor would fetch those
+ * of others ahead. */
 static void they_lie_one_behind_the_other(void **state)
 {
     size_t steady = 0;

@@ -2,7 +2,6 @@
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 
-
 static const uint64_t ms = 1000000;
 
 static size_t hidden(void)

@@ -1,5 +1,5 @@
-/* Looks at the memory, and maps, delay no thread: the region is unlocked meanwhile, others are served,
- * and what they took counts. */
+/* Looks at the memory, and maps, delay no thread: the region is unlocked meanwhile, others are
+ * served, and what they took counts. */
 #include "region/supply/fill_plan.h"
 #include "region/supply/supply.h"
 #include "unit/cmocka_all.h"
