@@ -230,6 +230,21 @@ static void what_it_yields_is_taken_by_the_next_request(void **state)
     assert_settled();
 }
 
+static void what_does_not_move_goes_to_the_kernel(void **state)
+{
+    (void)state;
+    size_t in_use = stats().in_use_bytes, populated = region.held.populated;
+    fake.rc[FAKE_MOVE] = fake.rc[FAKE_REMAP] = -EBUSY;
+    assert_int_equal(fl_inner_yield(&region, &inner, fl_extent_range(outer)), 0);
+    fake.rc[FAKE_MOVE] = fake.rc[FAKE_REMAP] = 0;
+    assert_int_equal(stats().in_use_bytes, in_use - MIB(4));
+    assert_int_equal(region.held.populated, populated - MIB(4));
+    assert_true(fl_inner_fill(&region, &inner, fl_extent_range(outer)));
+    assert_true(is_filled(block(0, MIB(4)), 0));
+    fl_inner_close(&region, &inner);
+    assert_settled();
+}
+
 /* Where nothing moves, memory that is free must not be held beside what is filled. */
 static void what_is_free_makes_way(void **state)
 {
@@ -251,7 +266,7 @@ static void what_is_free_makes_way(void **state)
 static void hands_are_noted_in_the_block_and_nowhere_else(void **state)
 {
     (void)state;
-    struct fl_extent *a = block(0, MIB(1)), *b = block(16, MIB(1) + GRANULE),
+    struct fl_extent *a = block(1, 15 * GRANULE), *b = block(16, MIB(1) + GRANULE),
                      *c = block(33, KIB(4)), *last = block(62, 2 * GRANULE);
     const size_t at[] = {0, KIB(4), GRANULE, GRANULE + KIB(4), MIB(1) - 1};
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
@@ -264,7 +279,7 @@ static void hands_are_noted_in_the_block_and_nowhere_else(void **state)
     }
     note_remapped(c->base + KIB(4), GRANULE); /* in no block */
     assert_false(is_noted(a) || is_noted(c) || is_noted(last));
-    note_remapped(outer->base, 30 * GRANULE); /* over gaps */
+    note_remapped(outer->base, 30 * GRANULE); /* from a gap on */
     assert_true(is_noted(a) && is_noted(b) && !is_noted(c) && !is_noted(last));
     note_remapped(0, SIZE_MAX);
     assert_true(is_noted(before) && is_noted(a) && is_noted(c) && is_noted(after));
@@ -409,6 +424,7 @@ int main(void)
         T(to_open_a_long_one_brings_no_tables_into_memory),
         T(its_huge_pages_come_when_they_are_wanted),
         T(what_it_yields_is_taken_by_the_next_request),
+        T(what_does_not_move_goes_to_the_kernel),
         T(what_is_free_makes_way),
         T(hands_are_noted_in_the_block_and_nowhere_else),
         T(blocks_that_begin_inside_an_earlier_one_are_found),
