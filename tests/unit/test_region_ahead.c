@@ -1,6 +1,6 @@
 /* Long new blocks that are touched from the front on: what comes ahead of the touch, how far, and
  * when nothing does. What is in memory is asked of the real kernel. */
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 #include "unit/region_fixture.h"
 
 #include "region/supply/watch.h"
@@ -131,9 +131,8 @@ static struct fl_extent *begun(size_t len, size_t touched)
     return e;
 }
 
-static void what_is_touched_in_order_comes_ahead(void **state)
+TEST_AFTER(ahead_begin, what_is_touched_in_order_comes_ahead)
 {
-    (void)state;
     struct fl_extent *e = begun(MIB(256), MIB(48));
     size_t before = bytes_there(e);
     assert_in_range(look(), 1, 1000000);
@@ -144,10 +143,10 @@ static void what_is_touched_in_order_comes_ahead(void **state)
     assert_int_equal(huge_there(e, MIB(52)), MIB(2));
     assert_settled();
 }
+TEST_AGAIN(old_begin, what_is_touched_in_order_comes_ahead)
 
-static void all_of_it_comes_while_the_program_goes_on(void **state)
+TEST_AFTER(ahead_begin, all_of_it_comes_while_the_program_goes_on)
 {
-    (void)state;
     struct fl_extent *e = begun(MIB(512), MIB(48));
     size_t by_worker = 0;
 
@@ -162,11 +161,11 @@ static void all_of_it_comes_while_the_program_goes_on(void **state)
     assert_true(look() == UINT64_MAX);
     assert_settled();
 }
+TEST_AGAIN(old_begin, all_of_it_comes_while_the_program_goes_on)
 
 /* What the worker spends on looks it does not spend on clearing. */
-static void few_looks_are_made(void **state)
+TEST_AFTER(ahead_begin, few_looks_are_made)
 {
-    (void)state;
     struct fl_extent *e = begun(MIB(512), MIB(200));
     size_t before = bytes_there(e);
     looks_at_pages = 0;
@@ -176,9 +175,8 @@ static void few_looks_are_made(void **state)
     assert_true(!can_scan() || looks_at_pages <= 4 + came / 2);
 }
 
-static void nothing_comes_where_others_are_touched(void **state)
+TEST_AFTER(ahead_begin, nothing_comes_where_others_are_touched)
 {
-    (void)state;
     struct fl_extent *e = begun(MIB(256), MIB(4));
     for (size_t at = MIB(8); at < MIB(256); at += MIB(4)) {
         touch_huge(e, at, at + MIB(2));
@@ -189,9 +187,8 @@ static void nothing_comes_where_others_are_touched(void **state)
     assert_settled();
 }
 
-static void what_is_read_alone_is_not_brought_in(void **state)
+TEST_AFTER(old_begin, what_is_read_alone_is_not_brought_in)
 {
-    (void)state;
     struct fl_extent *e = begun(MIB(256), 0);
     unsigned char sum = 0;
     for (size_t at = 0; at < MIB(128); at += KIB(4)) {
@@ -202,6 +199,8 @@ static void what_is_read_alone_is_not_brought_in(void **state)
     assert_in_range(look(), 1, 1000000);
     assert_int_equal(fake.count[FAKE_POPULATE], 0);
 }
+TEST_AGAIN(early_scan_begin, what_is_read_alone_is_not_brought_in)
+TEST_AGAIN(ahead_begin, what_is_read_alone_is_not_brought_in)
 
 /* Returns how often it looks. */
 static int look_until_it_ends(void)
@@ -215,9 +214,8 @@ static int look_until_it_ends(void)
     return looks;
 }
 
-static void a_watch_ends_when_nothing_happens(void **state)
+TEST_AFTER(ahead_begin, a_watch_ends_when_nothing_happens)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(256));
     uint64_t before = fake.now_ns;
     assert_in_range(look_until_it_ends(), 5, 20);
@@ -228,17 +226,15 @@ static void a_watch_ends_when_nothing_happens(void **state)
     assert_int_equal(bytes_there(e), MIB(64));
 }
 
-static void a_program_that_stops_holds_little_more(void **state)
+TEST_AFTER(ahead_begin, a_program_that_stops_holds_little_more)
 {
-    (void)state;
     struct fl_extent *e = begun(MIB(256), MIB(128));
     look_until_it_ends();
     assert_in_range(bytes_there(e), MIB(128) + MIB(4), MIB(128) + MIB(256) / 20 + MIB(16));
 }
 
-static void what_was_there_before_is_no_sign(void **state)
+TEST_AFTER(ahead_begin, what_was_there_before_is_no_sign)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(256));
     touch_huge(e, 0, MIB(64));
     fake_forget();
@@ -249,9 +245,8 @@ static void what_was_there_before_is_no_sign(void **state)
     assert_int_equal(fake.count[FAKE_POPULATE], 0);
 }
 
-static void a_call_before_its_time_is_no_look(void **state)
+TEST_AFTER(ahead_begin, a_call_before_its_time_is_no_look)
 {
-    (void)state;
     (void)take(MIB(256));
     uint64_t in = look();
     unsigned still = region.ahead.slot[0].still;
@@ -264,9 +259,8 @@ static void a_call_before_its_time_is_no_look(void **state)
     assert_int_equal(region.ahead.slot[0].still, still + 1);
 }
 
-static void what_was_cut_off_is_let_alone(void **state)
+TEST_AFTER(ahead_begin, what_was_cut_off_is_let_alone)
 {
-    (void)state;
     struct fl_extent *e = begun(MIB(512), MIB(180));
     assert_true(fl_region_resize(&region, e, MIB(190)));
     fake_forget();
@@ -278,9 +272,8 @@ static void what_was_cut_off_is_let_alone(void **state)
     assert_settled();
 }
 
-static void a_refusal_is_no_harm(void **state)
+TEST_AFTER(ahead_begin, a_refusal_is_no_harm)
 {
-    (void)state;
     struct fl_extent *e = begun(MIB(256), MIB(48));
     size_t before = bytes_there(e);
     fake.rc[FAKE_POPULATE] = -ENOMEM;
@@ -289,9 +282,8 @@ static void a_refusal_is_no_harm(void **state)
     assert_settled();
 }
 
-static void who_stops_amid_a_block_is_not_helped_again(void **state)
+TEST_AFTER(ahead_begin, who_stops_amid_a_block_is_not_helped_again)
 {
-    (void)state;
     struct fl_extent *e;
     for (size_t ahead = 0; ahead <= MIB(16);) {
         e = begun(MIB(256), MIB(128));
@@ -311,18 +303,16 @@ static void who_stops_amid_a_block_is_not_helped_again(void **state)
     assert_true(bytes_there(e) > MIB(128));
 }
 
-static void several_at_a_time_share_what_may_come(void **state)
+TEST_AFTER(ahead_begin, several_at_a_time_share_what_may_come)
 {
-    (void)state;
     struct fl_extent *one = begun(MIB(500), MIB(100)), *other = begun(MIB(500), MIB(100));
     look_until_it_ends();
     assert_in_range(bytes_there(one) + bytes_there(other), MIB(208),
                     2 * (MIB(100) + MIB(512) / 20) + MIB(16));
 }
 
-static void one_processor_is_left_to_the_program(void **state)
+TEST_AFTER(ahead_begin, one_processor_is_left_to_the_program)
 {
-    (void)state;
     cpus = 2;
     struct fl_extent *e = take(MIB(256));
     assert_true(look() == UINT64_MAX);
@@ -359,7 +349,7 @@ static void use_memory_up(struct fl_extent *e)
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 131072 kB\n");
 }
 
-static void what_ends_a_watch(void **state)
+TEST_AFTER(ahead_begin, what_ends_a_watch)
 {
     static void (*const end[])(struct fl_extent *) = {free_it, remap_a_part, replace_it,
                                                       use_memory_up};
@@ -380,15 +370,14 @@ static int child(void)
     return look() == UINT64_MAX && region.ahead.slot[0].e == NULL ? 0 : 1;
 }
 
-static void a_child_watches_nothing(void **state)
+TEST_AFTER(ahead_begin, a_child_watches_nothing)
 {
-    (void)state;
     (void)begun(MIB(256), MIB(48));
     assert_int_equal(fork_with(child), 0);
     assert_true(look() != UINT64_MAX);
 }
 
-static void who_is_not_watched(void **state)
+TEST_AFTER(ahead_begin, who_is_not_watched)
 {
     static const struct fl_region_config eager = {.huge = true, .eager_max = MIB(16)};
     static const struct fl_region_config limited = {
@@ -396,7 +385,6 @@ static void who_is_not_watched(void **state)
     static const struct fl_region_config base = {.wait_for_touch = true, .may_go_ahead = true};
     static const struct fl_region_config not = {.huge = true, .wait_for_touch = true};
     const struct fl_region_config *const config[] = {&eager, &limited, &base, &not };
-    (void)state;
     (void)take(MIB(128)); /* too short for a part */
     assert_true(look() == UINT64_MAX);
     for (size_t i = 0; i < sizeof config / sizeof config[0]; i++) {
@@ -408,10 +396,9 @@ static void who_is_not_watched(void **state)
     }
 }
 
-static void the_oldest_watch_makes_way(void **state)
+TEST_AFTER(ahead_begin, the_oldest_watch_makes_way)
 {
     struct fl_extent *e[FL_AHEAD_SLOTS + 2];
-    (void)state;
     if (is_reserved()) { /* there is not so much of it */
         return;
     }
@@ -430,30 +417,5 @@ static void the_oldest_watch_makes_way(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(what_is_touched_in_order_comes_ahead, ahead_begin),
-        cmocka_unit_test_setup(what_is_touched_in_order_comes_ahead, old_begin),
-        cmocka_unit_test_setup(all_of_it_comes_while_the_program_goes_on, ahead_begin),
-        cmocka_unit_test_setup(all_of_it_comes_while_the_program_goes_on, old_begin),
-        cmocka_unit_test_setup(what_is_read_alone_is_not_brought_in, old_begin),
-        cmocka_unit_test_setup(what_is_read_alone_is_not_brought_in, early_scan_begin),
-        cmocka_unit_test_setup(few_looks_are_made, ahead_begin),
-        cmocka_unit_test_setup(nothing_comes_where_others_are_touched, ahead_begin),
-        cmocka_unit_test_setup(what_is_read_alone_is_not_brought_in, ahead_begin),
-        cmocka_unit_test_setup(a_watch_ends_when_nothing_happens, ahead_begin),
-        cmocka_unit_test_setup(a_program_that_stops_holds_little_more, ahead_begin),
-        cmocka_unit_test_setup(what_was_there_before_is_no_sign, ahead_begin),
-        cmocka_unit_test_setup(a_call_before_its_time_is_no_look, ahead_begin),
-        cmocka_unit_test_setup(what_was_cut_off_is_let_alone, ahead_begin),
-        cmocka_unit_test_setup(a_refusal_is_no_harm, ahead_begin),
-        cmocka_unit_test_setup(who_stops_amid_a_block_is_not_helped_again, ahead_begin),
-        cmocka_unit_test_setup(several_at_a_time_share_what_may_come, ahead_begin),
-        cmocka_unit_test_setup(one_processor_is_left_to_the_program, ahead_begin),
-        cmocka_unit_test_setup(what_ends_a_watch, ahead_begin),
-        cmocka_unit_test_setup(a_child_watches_nothing, ahead_begin),
-        cmocka_unit_test_setup(who_is_not_watched, ahead_begin),
-        cmocka_unit_test_setup(the_oldest_watch_makes_way, ahead_begin),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases();
 }

@@ -1,6 +1,6 @@
 /* A thread that asks for one length again and again gets several blocks under one lock, and its
  * frees of that length may fill a depot. */
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 #include "unit/shards_fixture.h"
 
 enum { EACH = 32, SLOTS = FL_CACHE_SLOTS, MANY = 4 * EACH * SLOTS };
@@ -99,9 +99,8 @@ static void what_waits_goes_and_all_is_one(size_t n)
     assert_settled();
 }
 
-static void a_long_row_takes_a_lock_for_several(void **state)
+TEST_AFTER(begin, a_long_row_takes_a_lock_for_several)
 {
-    (void)state;
     ask_for(MANY, KIB(64));
     give_row(MANY);
     uint64_t before = locks_taken();
@@ -109,13 +108,13 @@ static void a_long_row_takes_a_lock_for_several(void **state)
     assert_in_range(locks_taken() - before, 1, MANY / 2); /* a shard may have to ask another one */
     what_waits_goes_and_all_is_one(MANY);
 }
+TEST_AGAIN(begin_sharded, a_long_row_takes_a_lock_for_several)
 
 /* And their descriptors in no order: as threads take some by turns, a processor would fetch those
  * of others ahead. */
-static void they_lie_one_behind_the_other(void **state)
+TEST_AFTER(begin, they_lie_one_behind_the_other)
 {
     size_t steady = 0;
-    (void)state;
     ask_for(MANY, KIB(64));
     for (size_t i = 2; i < MANY; i++) {
         assert_int_equal(row[i]->base, row[i - 1]->base + KIB(64));
@@ -125,9 +124,8 @@ static void they_lie_one_behind_the_other(void **state)
     give_row(MANY);
 }
 
-static void a_short_row_takes_no_more_than_it_asks_for(void **state)
+TEST_AFTER(begin, a_short_row_takes_no_more_than_it_asks_for)
 {
-    (void)state;
     for (size_t i = 0; i < EACH; i++) { /* of any length */
         row[i] = ask(own, KIB(64));
         row[EACH + i] = ask(own, KIB(32));
@@ -137,9 +135,8 @@ static void a_short_row_takes_no_more_than_it_asks_for(void **state)
     give_row((size_t)2 * EACH);
 }
 
-static void what_waits_is_a_part_of_the_row(void **state)
+TEST_AFTER(begin, what_waits_is_a_part_of_the_row)
 {
-    (void)state;
     for (size_t i = 0; i < MANY; i++) {
         row[i] = ask(own, KIB(64));
         size_t waits = stats().cached_bytes / KIB(64);
@@ -149,13 +146,12 @@ static void what_waits_is_a_part_of_the_row(void **state)
 }
 
 /* Those of other lengths in turn, long ones, and aligned ones. */
-static void others_come_one_by_one(void **state)
+TEST_AFTER(begin, others_come_one_by_one)
 {
     static const struct {
         size_t len, next, align;
     } asked[] = {
         {KIB(64), KIB(256), KIB(4)}, {KIB(132), KIB(132), KIB(4)}, {KIB(64), KIB(64), KIB(64)}};
-    (void)state;
     for (size_t k = 0; k < sizeof asked / sizeof asked[0]; k++) {
         for (size_t i = 0; i < MANY / 2; i++) {
             size_t len = i % 2 == 0 ? asked[k].len : asked[k].next;
@@ -178,9 +174,8 @@ static size_t waits_of(size_t n, size_t len)
     return stats().cached_bytes / len;
 }
 
-static void after_a_long_row_a_depot_takes_its_blocks(void **state)
+TEST_AFTER(begin, after_a_long_row_a_depot_takes_its_blocks)
 {
-    (void)state;
     assert_in_range(waits_of(EACH, KIB(64)), SLOTS, SLOTS + 10); /* 512 KiB, and a quarter */
     drain_caches();
     assert_int_equal(waits_of(MANY, KIB(64)), MANY);
@@ -192,17 +187,15 @@ static void after_a_long_row_a_depot_takes_its_blocks(void **state)
     what_waits_goes_and_all_is_one(MANY);
 }
 
-static void but_not_more_than_may_be_cached(void **state)
+TEST_AFTER(begin, but_not_more_than_may_be_cached)
 {
-    (void)state;
     atomic_store(&region.cache_max, MIB(4));
     assert_in_range(waits_of(MANY, KIB(64)), MIB(4) / KIB(64) - 8, MIB(4) / KIB(64) + SLOTS);
 }
 
 /* They are on one CPU. */
-static void another_thread_gets_what_one_has_freed(void **state)
+TEST_AFTER(begin, another_thread_gets_what_one_has_freed)
 {
-    (void)state;
     assert_int_equal(waits_of(MANY, KIB(64)), MANY);
     uint64_t locks = locks_taken();
     for (size_t i = 0; i < MANY - SLOTS; i++) {
@@ -213,9 +206,8 @@ static void another_thread_gets_what_one_has_freed(void **state)
     give_row(MANY - SLOTS);
 }
 
-static void what_is_taken_along_is_no_request(void **state)
+TEST_AFTER(begin, what_is_taken_along_is_no_request)
 {
-    (void)state;
     struct fl_stats_values before = stats();
     ask_for(MANY, KIB(64));
     struct fl_stats_values after = stats();
@@ -225,12 +217,12 @@ static void what_is_taken_along_is_no_request(void **state)
     give_row(MANY);
     assert_int_equal(stats().live_extents, before.live_extents);
 }
+TEST_AGAIN(begin_sharded, what_is_taken_along_is_no_request)
 
 /* The front of what is free holds one, or two. */
-static void no_more_than_there_is_room_for(void **state)
+TEST_AFTER(begin, no_more_than_there_is_room_for)
 {
     struct fl_extent *keep[EACH];
-    (void)state;
     ask_for(MANY, KIB(64));
     what_waits_goes_and_all_is_one(MANY);
     for (size_t i = 0; i < EACH; i++) {
@@ -253,10 +245,9 @@ static void no_more_than_there_is_room_for(void **state)
 }
 
 /* What lies behind a block waits in the thread's cache: not all depots are emptied for that. */
-static void growth_in_place_leaves_most_of_the_depots(void **state)
+TEST_AFTER(begin, growth_in_place_leaves_most_of_the_depots)
 {
     enum { SHELVED = 64 };
-    (void)state;
     assert_non_null(take(MIB(192)));
     for (int i = 0; i < SHELVED; i++) {
         row[i] = take(KIB(100));
@@ -291,10 +282,9 @@ static void give_chain(struct fl_extent *chain)
 }
 
 /* Where they come back together, whatever lies between them; freed upwards, and downwards. */
-static void runs_of_neighbours_are_joined(void **state)
+TEST_AFTER(begin, runs_of_neighbours_are_joined)
 {
     struct fl_extent *chain = NULL;
-    (void)state;
     ask_for(EACH, KIB(64));
     size_t spare = region.space.descriptors.stash.n;
     for (size_t n = 0; n < EACH; n++) {
@@ -314,9 +304,8 @@ static void runs_of_neighbours_are_joined(void **state)
     assert_settled();
 }
 
-static void neighbours_of_two_shards_are_not(void **state)
+TEST_AFTER(shards_begin, neighbours_of_two_shards_are_not)
 {
-    (void)state;
     size_t i = 1;
     while (shards_block[i]->zone == shards_block[i - 1]->zone ||
            shards_block[i]->base != shards_block[i - 1]->base + shards_block[i - 1]->len) {
@@ -337,26 +326,7 @@ static void neighbours_of_two_shards_are_not(void **state)
     assert_settled();
 }
 
-#define T(f) cmocka_unit_test_setup(f, begin)
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        T(a_long_row_takes_a_lock_for_several),
-        cmocka_unit_test_setup(a_long_row_takes_a_lock_for_several, begin_sharded),
-        T(they_lie_one_behind_the_other),
-        T(a_short_row_takes_no_more_than_it_asks_for),
-        T(what_waits_is_a_part_of_the_row),
-        T(others_come_one_by_one),
-        T(after_a_long_row_a_depot_takes_its_blocks),
-        T(but_not_more_than_may_be_cached),
-        T(another_thread_gets_what_one_has_freed),
-        T(what_is_taken_along_is_no_request),
-        cmocka_unit_test_setup(what_is_taken_along_is_no_request, begin_sharded),
-        T(no_more_than_there_is_room_for),
-        T(growth_in_place_leaves_most_of_the_depots),
-        T(runs_of_neighbours_are_joined),
-        cmocka_unit_test_setup(neighbours_of_two_shards_are_not, shards_begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases();
 }

@@ -1,6 +1,6 @@
 /* Where no worker ticks, requests and frees do: what is not used goes back, what is used again
  * stays. */
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 #include "unit/region_fixture.h"
 
 static const uint64_t tick = 100000000; /* ns */
@@ -39,9 +39,8 @@ static struct fl_extent *take_fenced(size_t len)
     return e;
 }
 
-static void idle_memory_goes_back(void **state)
+TEST(idle_memory_goes_back)
 {
-    (void)state;
     begin(&alone);
     give(take_fenced(MIB(32)));
     call_times(3, 1);
@@ -51,9 +50,8 @@ static void idle_memory_goes_back(void **state)
     assert_settled();
 }
 
-static void a_tick_is_once_in_its_time(void **state)
+TEST(a_tick_is_once_in_its_time)
 {
-    (void)state;
     begin(&alone);
     uint32_t epoch = region.epoch;
     call_times(100, 0.01);
@@ -62,9 +60,8 @@ static void a_tick_is_once_in_its_time(void **state)
     assert_int_equal(region.epoch - epoch, 2);
 }
 
-static void steps_keep_their_memory(void **state)
+TEST(steps_keep_their_memory)
 {
-    (void)state;
     begin(&alone);
     for (int step = 0; step < 40; step++) {
         fake.now_ns += 3 * tick; /* nearly the whole age, asleep */
@@ -80,9 +77,8 @@ static void steps_keep_their_memory(void **state)
     assert_settled();
 }
 
-static void a_request_gives_only_so_much_back(void **state)
+TEST(a_request_gives_only_so_much_back)
 {
-    (void)state;
     begin(&alone);
     give(take_fenced(MIB(200)));
     call_times(3, 1);
@@ -102,9 +98,8 @@ static void a_request_gives_only_so_much_back(void **state)
     assert_settled();
 }
 
-static void free_memory_is_hidden_from_dumps_too(void **state)
+TEST(free_memory_is_hidden_from_dumps_too)
 {
-    (void)state;
     begin(&alone);
     give(take_fenced(MIB(32)));
     call_times(2, 1);
@@ -115,9 +110,8 @@ static void free_memory_is_hidden_from_dumps_too(void **state)
     assert_settled();
 }
 
-static void caches_are_aged_too(void **state)
+TEST(caches_are_aged_too)
 {
-    (void)state;
     begin(&alone);
     (void)cache_put(fl_cache_acquire(&region), take_fenced(MIB(8)));
     call_times(4, 1);
@@ -135,9 +129,8 @@ static uint64_t age_others(struct fl_region *r)
     return 0;
 }
 
-static void others_age_what_they_hold(void **state)
+TEST(others_age_what_they_hold)
 {
-    (void)state;
     begin(&alone);
     region.hooks.age_more = age_others;
     aged = 0;
@@ -155,9 +148,8 @@ static void others_age_what_they_hold(void **state)
     assert_int_equal(aged, 4);
 }
 
-static void with_a_worker_requests_do_not_tick(void **state)
+TEST(with_a_worker_requests_do_not_tick)
 {
-    (void)state;
     begin(&alone);
     fl_region_set_worker(&region, true);
     uint32_t epoch = region.epoch;
@@ -181,18 +173,16 @@ static int child(void)
     return fake_purged() - before >= MIB(32) && fl_region_check(&region) == NULL ? 0 : 2;
 }
 
-static void nor_does_a_child_wait_for_one(void **state)
+TEST(nor_does_a_child_wait_for_one)
 {
-    (void)state;
     begin(&alone);
     fl_region_set_worker(&region, true);
     assert_non_null(take(MIB(2)));
     assert_int_equal(fork_with(child), 0);
 }
 
-static void without_decay_nothing_ages(void **state)
+TEST(without_decay_nothing_ages)
 {
-    (void)state;
     begin(NULL);
     give(take(MIB(32)));
     call_times(10, 1);
@@ -202,17 +192,5 @@ static void without_decay_nothing_ages(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(idle_memory_goes_back),
-        cmocka_unit_test(a_tick_is_once_in_its_time),
-        cmocka_unit_test(steps_keep_their_memory),
-        cmocka_unit_test(a_request_gives_only_so_much_back),
-        cmocka_unit_test(free_memory_is_hidden_from_dumps_too),
-        cmocka_unit_test(caches_are_aged_too),
-        cmocka_unit_test(others_age_what_they_hold),
-        cmocka_unit_test(with_a_worker_requests_do_not_tick),
-        cmocka_unit_test(nor_does_a_child_wait_for_one),
-        cmocka_unit_test(without_decay_nothing_ages),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases();
 }

@@ -3,7 +3,7 @@
 #include "region/state/lock.h"
 #include "region/state/counts.h"
 #include "region/back/purge.h"
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 #include "unit/pieces_fixture.h"
 
 #include <errno.h>
@@ -25,9 +25,8 @@ static size_t usable_of_blocks(void)
     return usable_in((struct fl_range){region.space.first, MIB(8)});
 }
 
-static void holes_go_with_their_addresses(void **state)
+TEST_AFTER(blocks_begin, holes_go_with_their_addresses)
 {
-    (void)state;
     give_but(2);
     assert_int_equal(fl_region_clear_out(&region), 2 * MIB(4)); /* pages, then addresses */
     assert_int_equal(usable_of_blocks(), MIB(4));
@@ -46,9 +45,8 @@ static void holes_go_with_their_addresses(void **state)
 }
 
 /* Two huge pages each, and whole ones between. */
-static void fringes_go_too(void **state)
+TEST_AFTER(blocks_begin, fringes_go_too)
 {
-    (void)state;
     struct fl_extent *low = take(KIB(512)), *e = take(MIB(8)), *high = take(KIB(512));
     fill(low, 1);
     fill(high, 2);
@@ -59,9 +57,8 @@ static void fringes_go_too(void **state)
     assert_live_is_as_it_was();
 }
 
-static void they_are_mapped_again_when_they_are_taken(void **state)
+TEST_AFTER(blocks_begin, they_are_mapped_again_when_they_are_taken)
 {
-    (void)state;
     give_but(2);
     (void)fl_region_clear_out(&region);
     struct fl_extent *e = take(KIB(512)), *zeroed = take_zeroed(KIB(512)), *less = take(KIB(128));
@@ -90,9 +87,8 @@ static void they_are_mapped_again_when_they_are_taken(void **state)
 }
 
 /* Of what is free some is there, some is absent, and some has no address. */
-static void a_request_over_all_kinds_of_holes(void **state)
+TEST_AFTER(blocks_begin, a_request_over_all_kinds_of_holes)
 {
-    (void)state;
     for (int i = 1; i < 3; i++) {
         give_block(i);
         (void)(i == 1 ? fl_region_clear_out(&region) : fl_region_purge(&region, 0));
@@ -109,9 +105,8 @@ static void a_request_over_all_kinds_of_holes(void **state)
     assert_live_is_as_it_was();
 }
 
-static void no_map_is_made_in_vain(void **state)
+TEST_AFTER(blocks_begin, no_map_is_made_in_vain)
 {
-    (void)state;
     give_but(2);
     (void)fl_region_clear_out(&region);
     size_t before = usable_in(region.space.window.all);
@@ -124,9 +119,8 @@ static void no_map_is_made_in_vain(void **state)
     assert_live_is_as_it_was();
 }
 
-static void others_maps_in_holes_are_left_alone(void **state)
+TEST_AFTER(blocks_begin, others_maps_in_holes_are_left_alone)
 {
-    (void)state;
     if (is_reserved()) {
         return;
     }
@@ -147,9 +141,8 @@ static void others_maps_in_holes_are_left_alone(void **state)
 }
 
 /* As a whole, but for others' maps in it; and where the kernel stops amid it. */
-static void what_is_bare_in_part_goes_as_a_whole(void **state)
+TEST_AFTER(blocks_begin, what_is_bare_in_part_goes_as_a_whole)
 {
-    (void)state;
     give_but(2);
     (void)fl_region_clear_out(&region);
     for (int i = 0; i < 8; i += 2) {
@@ -187,9 +180,8 @@ static int child_of_bare(void)
     return fl_region_check(&region) == NULL ? 0 : 4;
 }
 
-static void children_know_where_nothing_is(void **state)
+TEST_AFTER(blocks_begin, children_know_where_nothing_is)
 {
-    (void)state;
     give_but(2);
     (void)fl_region_clear_out(&region);
     assert_int_equal(fork_with(child_of_bare), 0);
@@ -212,9 +204,8 @@ static void fork_amid_mapping(struct fl_range r)
 }
 
 /* The thread that is at it is not in the child. */
-static void children_find_what_is_neither(void **state)
+TEST_AFTER(blocks_begin, children_find_what_is_neither)
 {
-    (void)state;
     give_but(2);
     fake.holes = true; /* the child unmaps what may be mapped */
     fake.on_purge = fork_amid_unmapping;
@@ -229,9 +220,8 @@ static void children_find_what_is_neither(void **state)
 }
 
 /* Each is a map, of which the kernel allows so many: the more there are, the longer is the next. */
-static void short_holes_stay_where_there_are_many(void **state)
+TEST_AFTER(blocks_begin, short_holes_stay_where_there_are_many)
 {
-    (void)state;
     give_but(2);
     region.pages.holes.bare = (size_t)4096 * MIB(1);
     fl_region_lock(&region);
@@ -246,17 +236,5 @@ static void short_holes_stay_where_there_are_many(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(holes_go_with_their_addresses, blocks_begin),
-        cmocka_unit_test_setup(fringes_go_too, blocks_begin),
-        cmocka_unit_test_setup(they_are_mapped_again_when_they_are_taken, blocks_begin),
-        cmocka_unit_test_setup(a_request_over_all_kinds_of_holes, blocks_begin),
-        cmocka_unit_test_setup(no_map_is_made_in_vain, blocks_begin),
-        cmocka_unit_test_setup(others_maps_in_holes_are_left_alone, blocks_begin),
-        cmocka_unit_test_setup(what_is_bare_in_part_goes_as_a_whole, blocks_begin),
-        cmocka_unit_test_setup(children_know_where_nothing_is, blocks_begin),
-        cmocka_unit_test_setup(children_find_what_is_neither, blocks_begin),
-        cmocka_unit_test_setup(short_holes_stay_where_there_are_many, blocks_begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases();
 }

@@ -1,6 +1,6 @@
 /* Thread caches: hits, eviction, draining, handing on; and the claims that make a double free
  * visible. */
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 #include "unit/region_fixture.h"
 
 #include <pthread.h>
@@ -14,9 +14,8 @@ static int each(void **state)
     return c != NULL ? 0 : -1;
 }
 
-static void the_same_size_comes_back_without_the_lock(void **state)
+TEST_AFTER(each, the_same_size_comes_back_without_the_lock)
 {
-    (void)state;
     struct fl_extent *e = cache_put(c, take(KIB(256)));
     assert_int_equal(e->state, FL_EXTENT_CACHED);
     fl_region_lock(&region); /* a cache that wanted the lock would hang here, or die of its rank */
@@ -29,10 +28,9 @@ static void the_same_size_comes_back_without_the_lock(void **state)
     assert_sound();
 }
 
-static void the_oldest_makes_room(void **state)
+TEST_AFTER(each, the_oldest_makes_room)
 {
     struct fl_extent *e[FL_CACHE_SLOTS + 3];
-    (void)state;
     for (size_t i = 0; i < FL_CACHE_SLOTS + 3; i++) {
         e[i] = take(KIB(64) + i * KIB(4));
     }
@@ -48,9 +46,8 @@ static void the_oldest_makes_room(void **state)
     assert_sound();
 }
 
-static void all_caches_are_emptied_before_growth(void **state)
+TEST_AFTER(each, all_caches_are_emptied_before_growth)
 {
-    (void)state;
     struct fl_cache *mine = fl_cache_acquire(&region);
     (void)cache_put(c, take(MIB(2)));
     size_t populated = region.held.populated;
@@ -64,10 +61,9 @@ static bool is_empty(const struct fl_cache *of)
     return of->slot[0].extent == NULL && of->slot[1].extent == NULL;
 }
 
-static void caches_that_were_filled_again_are_emptied_again(void **state)
+TEST_AFTER(each, caches_that_were_filled_again_are_emptied_again)
 {
     struct fl_cache *other[3];
-    (void)state;
     for (int i = 0; i < 3; i++) {
         other[i] = fl_cache_acquire(&region);
     }
@@ -93,9 +89,8 @@ static void caches_that_were_filled_again_are_emptied_again(void **state)
 }
 
 /* Thousands of them cost a request nothing: what is in this one came there past the put. */
-static void a_cache_that_got_nothing_is_not_looked_at(void **state)
+TEST_AFTER(each, a_cache_that_got_nothing_is_not_looked_at)
 {
-    (void)state;
     struct fl_cache *mine = fl_cache_acquire(&region);
     (void)cache_put(c, take(KIB(64)));
     struct fl_extent *small = take(KIB(64)), *e = take(MIB(4)); /* grows: all are emptied */
@@ -114,9 +109,8 @@ static void a_cache_that_got_nothing_is_not_looked_at(void **state)
 
 /* A child of fork: one thread was about to enter its cache into the list, one had, one is the
  * child's own. */
-static void orphaned_caches_are_as_good_as_new(void **state)
+TEST_AFTER(each, orphaned_caches_are_as_good_as_new)
 {
-    (void)state;
     struct fl_cache *amid = fl_cache_acquire(&region), *mine = fl_cache_acquire(&region);
     (void)cache_put(c, take(KIB(64)));
     (void)cache_put(mine, take(KIB(64)));
@@ -134,9 +128,8 @@ static void orphaned_caches_are_as_good_as_new(void **state)
     assert_sound();
 }
 
-static void a_released_cache_is_empty_and_goes_to_the_next(void **state)
+TEST_AFTER(each, a_released_cache_is_empty_and_goes_to_the_next)
 {
-    (void)state;
     (void)cache_put(c, take(KIB(256)));
     (void)cache_put(c, take(KIB(128)));
     fl_cache_release(&region, c);
@@ -154,9 +147,8 @@ static void a_released_cache_is_empty_and_goes_to_the_next(void **state)
     assert_sound();
 }
 
-static void what_they_hold_goes_back_by_a_purge_and_by_age(void **state)
+TEST_AFTER(each, what_they_hold_goes_back_by_a_purge_and_by_age)
 {
-    (void)state;
     (void)cache_put(c, take(MIB(4)));
     assert_int_equal(fl_region_purge(&region, 0), MIB(4));
     assert_null(fl_cache_take(&region, c, MIB(4)));
@@ -171,9 +163,8 @@ static void what_they_hold_goes_back_by_a_purge_and_by_age(void **state)
     assert_sound();
 }
 
-static void without_memory_for_a_cache_there_is_none(void **state)
+TEST_AFTER(each, without_memory_for_a_cache_there_is_none)
 {
-    (void)state;
     fake.commit_max = 0;
     size_t n = 0;
     while (fl_cache_acquire(&region) != NULL) {
@@ -184,9 +175,8 @@ static void without_memory_for_a_cache_there_is_none(void **state)
     assert_sound();
 }
 
-static void find_knows_starts_of_live_blocks_alone(void **state)
+TEST_AFTER(each, find_knows_starts_of_live_blocks_alone)
 {
-    (void)state;
     struct fl_extent *a = take(MIB(3)), *b = take(KIB(64));
     uintptr_t a_base = a->base, end = fl_range_end(region.space.window.all);
     assert_ptr_equal(fl_region_find(&region, a_base), a);
@@ -232,10 +222,9 @@ static void *claim_all(void *arg)
     return arg;
 }
 
-static void one_of_many_frees_wins(void **state)
+TEST_AFTER(each, one_of_many_frees_wins)
 {
     pthread_t t[4];
-    (void)state;
     for (size_t i = 0; i < 256; i++) {
         contested[i] = take(KIB(64));
     }
@@ -255,18 +244,5 @@ static void one_of_many_frees_wins(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_same_size_comes_back_without_the_lock, each),
-        cmocka_unit_test_setup(the_oldest_makes_room, each),
-        cmocka_unit_test_setup(all_caches_are_emptied_before_growth, each),
-        cmocka_unit_test_setup(caches_that_were_filled_again_are_emptied_again, each),
-        cmocka_unit_test_setup(a_cache_that_got_nothing_is_not_looked_at, each),
-        cmocka_unit_test_setup(orphaned_caches_are_as_good_as_new, each),
-        cmocka_unit_test_setup(a_released_cache_is_empty_and_goes_to_the_next, each),
-        cmocka_unit_test_setup(what_they_hold_goes_back_by_a_purge_and_by_age, each),
-        cmocka_unit_test_setup(without_memory_for_a_cache_there_is_none, each),
-        cmocka_unit_test_setup(find_knows_starts_of_live_blocks_alone, each),
-        cmocka_unit_test_setup(one_of_many_frees_wins, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases();
 }

@@ -1,6 +1,6 @@
 /* Depots: what waits there, how much of it, whom it serves, when it comes back to the region, and
  * that no call waits for a depot. */
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 #include "unit/shards_fixture.h"
 
 #include <pthread.h>
@@ -69,9 +69,8 @@ static struct fl_extent *take_waiting(size_t len)
     return fl_depot_take(&region, cache, len);
 }
 
-static void a_freed_block_serves_the_next_request_of_its_length(void **state)
+TEST_AFTER(begin, a_freed_block_serves_the_next_request_of_its_length)
 {
-    (void)state;
     struct fl_extent *e = take(KIB(200));
     struct fl_stats_values before = stats();
     assert_true(put(e));
@@ -89,9 +88,8 @@ static void a_freed_block_serves_the_next_request_of_its_length(void **state)
 }
 
 /* By no more than a thirty-second. */
-static void a_little_longer_will_do(void **state)
+TEST_AFTER(begin, a_little_longer_will_do)
 {
-    (void)state;
     struct fl_extent *e = take(KIB(1000));
     assert_true(put(e));
     assert_null(take_waiting(KIB(964)));
@@ -107,9 +105,8 @@ static void a_little_longer_will_do(void **state)
     assert_settled();
 }
 
-static void each_length_has_its_bin(void **state)
+TEST_AFTER(begin, each_length_has_its_bin)
 {
-    (void)state;
     struct fl_extent *e[48];
     for (size_t i = 0; i < 48; i++) {
         e[i] = take(KIB(68) + i * KIB(4));
@@ -127,9 +124,8 @@ static void each_length_has_its_bin(void **state)
     }
 }
 
-static void long_blocks_do_not_wait(void **state)
+TEST_AFTER(begin, long_blocks_do_not_wait)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(1)), *f = take(MIB(1) + KIB(4));
     assert_true(put(e));
     assert_false(put(f));
@@ -138,9 +134,8 @@ static void long_blocks_do_not_wait(void **state)
     assert_ptr_equal(take_waiting(MIB(1)), e);
 }
 
-static void a_request_that_fits_nowhere_gets_what_waits(void **state)
+TEST_AFTER(begin, a_request_that_fits_nowhere_gets_what_waits)
 {
-    (void)state;
     take_few(24, KIB(256));
     while (fl_region_free(&region).bytes != 0) { /* nothing else is free */
         (void)take(KIB(4));
@@ -154,9 +149,8 @@ static void a_request_that_fits_nowhere_gets_what_waits(void **state)
     assert_settled();
 }
 
-static void what_waits_ages(void **state)
+TEST_AFTER(begin, what_waits_ages)
 {
-    (void)state;
     struct fl_extent *e = take(KIB(200)), *f = take(KIB(204));
     assert_true(put(e));
     region.epoch++;
@@ -170,10 +164,9 @@ static void what_waits_ages(void **state)
     assert_settled();
 }
 
-static void tight_memory_leaves_nothing_there(void **state)
+TEST_AFTER(begin, tight_memory_leaves_nothing_there)
 {
     struct fl_memory little = {.headroom = MIB(1), .keep = MIB(64)};
-    (void)state;
     struct fl_extent *e = take(KIB(200));
     assert_true(put(take(KIB(256))));
     fl_region_lock(&region);
@@ -184,9 +177,8 @@ static void tight_memory_leaves_nothing_there(void **state)
     assert_settled();
 }
 
-static void what_waits_keeps_the_worker(void **state)
+TEST_AFTER(begin, what_waits_keeps_the_worker)
 {
-    (void)state;
     fl_region_purge(&region, 0);
     struct fl_extent *e = take(KIB(200));
     fl_region_purge(&region, 0);
@@ -204,9 +196,8 @@ static void what_waits_keeps_the_worker(void **state)
     assert_false(fl_depot_has_some(&region));
 }
 
-static void who_is_changed_by_another_is_passed_by(void **state)
+TEST_AFTER(begin, who_is_changed_by_another_is_passed_by)
 {
-    (void)state;
     struct fl_extent *e = take(KIB(200)), *f = take(KIB(200));
     assert_true(put(e));
     own->word = 1; /* a thread that has lost its processor */
@@ -218,9 +209,8 @@ static void who_is_changed_by_another_is_passed_by(void **state)
     assert_ptr_equal(take_waiting(KIB(200)), e);
 }
 
-static void other_depots_are_looked_at(void **state)
+TEST_AFTER(begin, other_depots_are_looked_at)
 {
-    (void)state;
     struct fl_extent *e = take(KIB(200));
     assert_true(put(e));
     /* It lies on another one now. */
@@ -243,11 +233,10 @@ static void *hold_the_lock(void *go_on)
 }
 
 /* The thread that has the region's lock may have lost its processor. */
-static void who_would_sleep_has_a_longer_one(void **state)
+TEST_AFTER(begin, who_would_sleep_has_a_longer_one)
 {
     _Atomic int go_on = 0;
     pthread_t t;
-    (void)state;
     struct fl_extent *e = take(KIB(240));
     assert_true(put(e));
     assert_int_equal(pthread_create(&t, NULL, hold_the_lock, &go_on), 0);
@@ -271,9 +260,8 @@ static int child(void)
     return right && fl_region_check(&region) == NULL && take(KIB(64)) != NULL ? 0 : 1;
 }
 
-static void they_go_through_a_fork(void **state)
+TEST_AFTER(begin, they_go_through_a_fork)
 {
-    (void)state;
     assert_true(put(take(KIB(200))));
     assert_int_equal(fork_with(child), 0);
     assert_int_equal(own->word, 0);
@@ -288,9 +276,8 @@ static int child_of_a_broken_one(void)
     return empty && fl_region_check(&region) == NULL ? 0 : 1;
 }
 
-static void a_child_has_none_that_was_being_changed(void **state)
+TEST_AFTER(begin, a_child_has_none_that_was_being_changed)
 {
-    (void)state;
     assert_true(put(take(KIB(200))));
     own->word = 1;
     assert_int_equal(fork_with(child_of_a_broken_one), 0);
@@ -298,9 +285,8 @@ static void a_child_has_none_that_was_being_changed(void **state)
     own->word = 0;
 }
 
-static void what_waits_is_no_peak(void **state)
+TEST_AFTER(begin, what_waits_is_no_peak)
 {
-    (void)state;
     take_few(16, KIB(512));
     size_t peak = region.stats.in_use_peak;
     put_few(0, 16);
@@ -311,9 +297,8 @@ static void what_waits_is_no_peak(void **state)
 }
 
 /* What is printed counts it both times. */
-static void a_printed_peak_is_never_below_what_is_in_use(void **state)
+TEST_AFTER(begin, a_printed_peak_is_never_below_what_is_in_use)
 {
-    (void)state;
     assert_true(put(take(KIB(512))));
     fl_region_lock(&region);
     fl_depot_note_peak(&region);
@@ -326,7 +311,7 @@ static void a_printed_peak_is_never_below_what_is_in_use(void **state)
     region.held.populated -= MIB(2);
 }
 
-static void where_little_is_in_use_little_waits(void **state)
+TEST_AFTER(begin, where_little_is_in_use_little_waits)
 {
     (void)plain_begin(state);
     fake.pretend_populate = true;
@@ -345,9 +330,8 @@ static void where_little_is_in_use_little_waits(void **state)
 }
 
 /* The region has them by one lock. */
-static void what_is_too_much_goes_by_eights(void **state)
+TEST_AFTER(begin, what_is_too_much_goes_by_eights)
 {
-    (void)state;
     for (int i = 0; i < 32; i++) {
         few[i] = take(KIB(1000) - (size_t)(i % 4) * KIB(40));
     }
@@ -366,9 +350,8 @@ static void what_is_too_much_goes_by_eights(void **state)
     assert_settled();
 }
 
-static void a_request_that_finds_nothing_takes_two_along(void **state)
+TEST_AFTER(begin, a_request_that_finds_nothing_takes_two_along)
 {
-    (void)state;
     take_few(8, KIB(1000));
     struct fl_extent *room = take(KIB(100));
     put_few(0, 8);
@@ -386,10 +369,9 @@ static uint64_t locks_of_shards(void)
     return region.shards.of[0].since.locks + region.shards.of[1].since.locks;
 }
 
-static void blocks_of_two_shards_go_by_one_lock(void **state)
+TEST_AFTER(begin_sharded, blocks_of_two_shards_go_by_one_lock)
 {
     uint64_t locks = 0;
-    (void)state;
     size_t live = stats().live_extents;
     for (int i = 0; i < 64; i++) {
         uint64_t before = locks_of_shards();
@@ -408,9 +390,8 @@ static void set_locks(uint32_t word)
     }
 }
 
-static void what_is_too_much_is_left_to_a_busy_shard(void **state)
+TEST_AFTER(begin_sharded, what_is_too_much_is_left_to_a_busy_shard)
 {
-    (void)state;
     size_t live = stats().live_extents;
     set_locks(1);
     for (int i = 0; i < 64; i++) {
@@ -423,9 +404,8 @@ static void what_is_too_much_is_left_to_a_busy_shard(void **state)
 }
 
 /* The fork holds the lock: the next holder has them. */
-static void what_is_too_much_gets_through_a_fork(void **state)
+TEST_AFTER(begin, what_is_too_much_gets_through_a_fork)
 {
-    (void)state;
     take_few(16, KIB(500));
     region.depots.most = region.depots.lead_most = MIB(2);
     size_t live = stats().live_extents;
@@ -440,9 +420,8 @@ static void what_is_too_much_gets_through_a_fork(void **state)
 }
 
 /* Of two depots the one that is in use has what the other one leaves of its share. */
-static void what_others_leave_the_fullest_may_have(void **state)
+TEST_AFTER(begin, what_others_leave_the_fullest_may_have)
 {
-    (void)state;
     take_few(32, KIB(512));
     put_few(0, 1);
     const struct fl_depot *mine = own;
@@ -458,33 +437,7 @@ static void what_others_leave_the_fullest_may_have(void **state)
     assert_settled();
 }
 
-#define T(f) cmocka_unit_test_setup(f, begin)
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        T(a_freed_block_serves_the_next_request_of_its_length),
-        T(a_little_longer_will_do),
-        T(each_length_has_its_bin),
-        T(long_blocks_do_not_wait),
-        T(a_request_that_fits_nowhere_gets_what_waits),
-        T(what_waits_ages),
-        T(tight_memory_leaves_nothing_there),
-        T(what_waits_keeps_the_worker),
-        T(who_is_changed_by_another_is_passed_by),
-        T(other_depots_are_looked_at),
-        T(who_would_sleep_has_a_longer_one),
-        T(they_go_through_a_fork),
-        T(a_child_has_none_that_was_being_changed),
-        T(what_waits_is_no_peak),
-        T(a_printed_peak_is_never_below_what_is_in_use),
-        T(where_little_is_in_use_little_waits),
-        T(what_is_too_much_goes_by_eights),
-        T(a_request_that_finds_nothing_takes_two_along),
-        cmocka_unit_test_setup(blocks_of_two_shards_go_by_one_lock, begin_sharded),
-        cmocka_unit_test_setup(what_is_too_much_is_left_to_a_busy_shard, begin_sharded),
-        T(what_is_too_much_gets_through_a_fork),
-        T(what_others_leave_the_fullest_may_have),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases();
 }

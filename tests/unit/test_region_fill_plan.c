@@ -1,6 +1,6 @@
 /* Fill plans lent to a thread and to a handler that interrupts it after each instruction: the
  * processor's trap flag calls it. */
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 
 #include "region/supply/fill_plan.h"
 
@@ -27,9 +27,8 @@ static void interrupt(int number)
     fl_fill_return(its);
 }
 
-static void a_handler_after_each_instruction_has_another(void **state)
+TEST(a_handler_after_each_instruction_has_another)
 {
-    (void)state;
     struct sigaction act = {.sa_handler = interrupt}, old;
     const struct fl_fill_plan *all[64];
 
@@ -57,8 +56,5 @@ static void a_handler_after_each_instruction_has_another(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_handler_after_each_instruction_has_another),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases();
 }

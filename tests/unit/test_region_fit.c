@@ -1,5 +1,5 @@
 /* Which free extent serves a request, what merges with what, and how a run is cut. */
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 #include "unit/region_fixture.h"
 
 static struct fl_extent *only_free(void)
@@ -11,9 +11,8 @@ static struct fl_extent *only_free(void)
     return e;
 }
 
-static void lowest_address_wins_over_best_fit(void **state)
+TEST_AFTER(plain_begin, lowest_address_wins_over_best_fit)
 {
-    (void)state;
     struct fl_extent *a = take(KIB(256)), *b = take(KIB(64)), *c = take(KIB(128));
     assert_true(take(KIB(64))->base > c->base);
     uintptr_t a_base = a->base, c_base = c->base;
@@ -26,18 +25,16 @@ static void lowest_address_wins_over_best_fit(void **state)
     assert_sound();
 }
 
-static void clean_memory_stays_known_beside_dirty(void **state)
+TEST_AFTER(plain_begin, clean_memory_stays_known_beside_dirty)
 {
-    (void)state;
     struct fl_extent *a = take(KIB(64));
     assert_int_equal(only_free()->zeroed.len, only_free()->len);
     give(a);
     assert_int_equal(only_free()->zeroed.len, fl_page.huge - KIB(64));
 }
 
-static void alignment_leaves_the_front_free(void **state)
+TEST_AFTER(plain_begin, alignment_leaves_the_front_free)
 {
-    (void)state;
     struct fl_extent *a = take(KIB(64)), *b = take_aligned(KIB(64), MIB(1));
     assert_int_equal(b->base % MIB(1), 0);
     assert_true(take(MIB(1) - KIB(64))->base == a->base + KIB(64));
@@ -45,9 +42,8 @@ static void alignment_leaves_the_front_free(void **state)
     assert_sound();
 }
 
-static void alignment_in_empty_memory_keeps_whole_huge_pages_empty(void **state)
+TEST_AFTER(plain_begin, alignment_in_empty_memory_keeps_whole_huge_pages_empty)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct fl_extent *e = take_aligned(i == 0 ? KIB(64) : MIB(3), MIB(16));
         assert_int_equal(e->base % MIB(16), 0);
@@ -56,9 +52,8 @@ static void alignment_in_empty_memory_keeps_whole_huge_pages_empty(void **state)
     }
 }
 
-static void growth_starts_in_the_populated_neighbour(void **state)
+TEST_AFTER(plain_begin, growth_starts_in_the_populated_neighbour)
 {
-    (void)state;
     struct fl_extent *a = take(MIB(2) - KIB(512));
     fake_forget();
     struct fl_extent *b = take(MIB(1));
@@ -70,9 +65,8 @@ static void growth_starts_in_the_populated_neighbour(void **state)
 }
 
 /* Populated, EMPTY, populated: 2 MiB to bring in instead of 6. */
-static void growth_prefers_the_run_with_least_to_populate(void **state)
+TEST_AFTER(plain_begin, growth_prefers_the_run_with_least_to_populate)
 {
-    (void)state;
     struct fl_extent *a = take(MIB(2)), *hole = take(MIB(2)), *b = take(MIB(2));
     uintptr_t a_base = a->base;
     assert_non_null(take(MIB(2)));
@@ -87,11 +81,10 @@ static void growth_prefers_the_run_with_least_to_populate(void **state)
     assert_sound();
 }
 
-static void fit_knows_the_longest_below_each_node(void **state)
+TEST_AFTER(plain_begin, fit_knows_the_longest_below_each_node)
 {
     enum { N = 300 };
     struct fl_extent *e[N];
-    (void)state;
     for (size_t i = 0; i < N; i++) {
         e[i] = take(KIB(4) * (1 + i * 7 % 13));
     }
@@ -109,9 +102,8 @@ static void fit_knows_the_longest_below_each_node(void **state)
     assert_sound();
 }
 
-static void a_request_beyond_the_window_is_refused(void **state)
+TEST_AFTER(plain_begin, a_request_beyond_the_window_is_refused)
 {
-    (void)state;
     assert_null(take(region.space.window.all.len + fl_page.base));
     assert_null(take(SIZE_MAX - fl_page.base + 1));
     assert_null(take_aligned(KIB(64), (size_t)1 << 62));
@@ -119,9 +111,8 @@ static void a_request_beyond_the_window_is_refused(void **state)
     assert_sound();
 }
 
-static void the_window_is_served_to_its_last_byte(void **state)
+TEST_AFTER(plain_begin, the_window_is_served_to_its_last_byte)
 {
-    (void)state;
     region_clear();
     fake.no_quiet_addresses = true; /* a window of 1 GiB instead of 4 TiB */
     fake.pretend_populate = true;
@@ -143,16 +134,5 @@ static void the_window_is_served_to_its_last_byte(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(lowest_address_wins_over_best_fit, plain_begin),
-        cmocka_unit_test_setup(clean_memory_stays_known_beside_dirty, plain_begin),
-        cmocka_unit_test_setup(alignment_leaves_the_front_free, plain_begin),
-        cmocka_unit_test_setup(alignment_in_empty_memory_keeps_whole_huge_pages_empty, plain_begin),
-        cmocka_unit_test_setup(growth_starts_in_the_populated_neighbour, plain_begin),
-        cmocka_unit_test_setup(growth_prefers_the_run_with_least_to_populate, plain_begin),
-        cmocka_unit_test_setup(fit_knows_the_longest_below_each_node, plain_begin),
-        cmocka_unit_test_setup(a_request_beyond_the_window_is_refused, plain_begin),
-        cmocka_unit_test_setup(the_window_is_served_to_its_last_byte, plain_begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases();
 }

@@ -1,7 +1,7 @@
 /* What children of fork get: all that is live, nothing that is free; and what it leaves the parent.
  * The children are real. */
 #include "region/back/purge.h"
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 #include "unit/fake_map.h"
 #include "unit/region_fixture.h"
 
@@ -100,9 +100,8 @@ static int child_with_all(void)
     return is_whole_here() && region.held.populated == MIB(32) && all_of_it_is_memory() ? 0 : 1;
 }
 
-static void children_do_not_get_free_huge_pages(void **state)
+TEST(children_do_not_get_free_huge_pages)
 {
-    (void)state;
     in_turn();
     size_t populated = region.held.populated;
     assert_int_equal(fork_with(is_reserved() ? child_with_all : child_without), 0);
@@ -112,9 +111,8 @@ static void children_do_not_get_free_huge_pages(void **state)
     assert_settled();
 }
 
-static void exactly_those_are_kept(void **state)
+TEST(exactly_those_are_kept)
 {
-    (void)state;
     in_turn();
     fl_region_fork_lock(&region);
     assert_int_equal(withheld(), is_reserved() ? 0 : 3 * MIB(4));
@@ -144,9 +142,8 @@ static unsigned said_of_fork(void)
 }
 
 /* The worker never says under the lock what is inherited: a delay there would delay each thread. */
-static void only_use_makes_it_inherited_again(void **state)
+TEST(only_use_makes_it_inherited_again)
 {
-    (void)state;
     in_turn();
     fork_in_vain();
     fake_forget();
@@ -160,7 +157,7 @@ static void only_use_makes_it_inherited_again(void **state)
     assert_settled();
 }
 
-static void cached_extents_are_free_ones_too(void **state)
+TEST(cached_extents_are_free_ones_too)
 {
     (void)plain_begin(state);
     struct fl_cache *c = fl_cache_acquire(&region);
@@ -185,9 +182,8 @@ static int child_after_a_refusal(void)
 }
 
 /* The kernel has no room for more maps: it may have done a part of it by then. */
-static void what_cannot_be_kept_is_inherited_whole(void **state)
+TEST(what_cannot_be_kept_is_inherited_whole)
 {
-    (void)state;
     for (refused_at = 1; refused_at <= 3; refused_at++) {
         in_turn();
         if (is_reserved()) {
@@ -223,9 +219,8 @@ static int child_that_forks(void)
     return fork_with(grandchild) == 0 && is_filled(a, 0x31) && all_of_it_is_memory() ? 0 : 3;
 }
 
-static void children_have_children(void **state)
+TEST(children_have_children)
 {
-    (void)state;
     in_turn();
     assert_int_equal(fork_with(child_that_forks), 0);
     assert_int_equal(fork_with(child_that_forks), 0);
@@ -249,9 +244,8 @@ static int child_without_descriptors(void)
     return take(MIB(4)) == NULL ? 0 : 3;
 }
 
-static void a_child_without_descriptors_gives_such_addresses_up(void **state)
+TEST(a_child_without_descriptors_gives_such_addresses_up)
 {
-    (void)state;
     in_turn();
     if (!is_reserved()) {
         assert_int_equal(fork_with(child_without_descriptors), 0);
@@ -277,9 +271,8 @@ static void fork_now(void)
     child_status = fork_beside(child_amid_a_move);
 }
 
-static void a_child_forked_amid_a_move_finds_donors_gone(void **state)
+TEST(a_child_forked_amid_a_move_finds_donors_gone)
 {
-    (void)state;
     in_turn();
     region.stats.in_use_peak = 0;
     child_status = -1;
@@ -316,9 +309,8 @@ static void fork_here(void)
     }
 }
 
-static void a_handler_forks_amid_a_purge_that_goes_on_in_the_child(void **state)
+TEST(a_handler_forks_amid_a_purge_that_goes_on_in_the_child)
 {
-    (void)state;
     in_turn();
     fake.on_purge = fork_here;
     size_t given = fl_region_purge(&region, 0);
@@ -332,9 +324,8 @@ static void a_handler_forks_amid_a_purge_that_goes_on_in_the_child(void **state)
 
 /* A handler forked amid a call that holds the region, so that the child was told of nothing. The
  * call goes on in it, and uses what has merged since the last fork: in part it is not there. */
-static void a_child_that_was_not_told_uses_what_has_merged(void **state)
+TEST(a_child_that_was_not_told_uses_what_has_merged)
 {
-    (void)state;
     in_turn();
     fork_in_vain();
     give(live[0]);
@@ -363,10 +354,9 @@ static int remap_and_fork(struct fl_range from, uintptr_t to)
     return rc;
 }
 
-static void a_handler_forks_before_a_map_that_moved_is_shown(void **state)
+TEST(a_handler_forks_before_a_map_that_moved_is_shown)
 {
     static const struct fl_region_config by_remap = {.huge = true, .method = FL_METHOD_REMAP};
-    (void)state;
     in_turn_by(&by_remap);
     if (is_reserved()) { /* no map moves there */
         return;
@@ -396,10 +386,9 @@ static int look_at_signals(struct fl_range from, uintptr_t to, size_t *most)
     return 0;
 }
 
-static void no_handler_forks_while_a_descriptor_is_open(void **state)
+TEST(no_handler_forks_while_a_descriptor_is_open)
 {
     uint64_t blocked = UINT64_MAX;
-    (void)state;
     in_turn();
     region.stats.in_use_peak = 0;
     signals_wait = false;
@@ -412,19 +401,5 @@ static void no_handler_forks_while_a_descriptor_is_open(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_child_that_was_not_told_uses_what_has_merged),
-        cmocka_unit_test(children_do_not_get_free_huge_pages),
-        cmocka_unit_test(exactly_those_are_kept),
-        cmocka_unit_test(only_use_makes_it_inherited_again),
-        cmocka_unit_test(cached_extents_are_free_ones_too),
-        cmocka_unit_test(what_cannot_be_kept_is_inherited_whole),
-        cmocka_unit_test(children_have_children),
-        cmocka_unit_test(a_child_without_descriptors_gives_such_addresses_up),
-        cmocka_unit_test(a_child_forked_amid_a_move_finds_donors_gone),
-        cmocka_unit_test(a_handler_forks_amid_a_purge_that_goes_on_in_the_child),
-        cmocka_unit_test(no_handler_forks_while_a_descriptor_is_open),
-        cmocka_unit_test(a_handler_forks_before_a_map_that_moved_is_shown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases();
 }

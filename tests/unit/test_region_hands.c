@@ -1,6 +1,6 @@
 /* What programs did to their blocks' pages is not there any more when the blocks have been
  * freed. */
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 #include "unit/region_fixture.h"
 
 #include <errno.h>
@@ -47,9 +47,8 @@ static void neighbours_are_untouched(void)
     assert_true(is_filled(after, 3));
 }
 
-static void blocks_are_found_by_what_a_range_touches(void **state)
+TEST_AFTER(each, blocks_are_found_by_what_a_range_touches)
 {
-    (void)state;
     const size_t at[] = {0, KIB(4), MIB(3), MIB(7) - 1};
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
         note_remapped(it->base + at[i], 1);
@@ -60,9 +59,8 @@ static void blocks_are_found_by_what_a_range_touches(void **state)
     assert_int_equal(noted(), BEFORE | IT | AFTER);
 }
 
-static void ranges_may_be_anything(void **state)
+TEST_AFTER(each, ranges_may_be_anything)
 {
-    (void)state;
     note_remapped(0, region.space.first);
     note_remapped(it->base, 0);
     note_remapped(fl_range_end(region.space.window.all), MIB(2));
@@ -75,10 +73,9 @@ static void ranges_may_be_anything(void **state)
 }
 
 /* The pagemap's entries inside a block are what earlier extents left there. */
-static void stale_entries_do_not_mislead(void **state)
+TEST_AFTER(each, stale_entries_do_not_mislead)
 {
     struct fl_extent *part[7];
-    (void)state;
     give(it);
     for (size_t i = 0; i < 7; i++) {
         part[i] = take(MIB(1));
@@ -130,18 +127,16 @@ static void note_all_over(size_t len, size_t most_had)
 }
 
 /* The first waypoints are in the coarse map, those of a longer block in the pagemap, too. */
-static void a_note_looks_at_few_entries_however_long_the_block(void **state)
+TEST_AFTER(each, a_note_looks_at_few_entries_however_long_the_block)
 {
-    (void)state;
     size_t coarse = (size_t)FL_COARSE_ENTRIES * FL_COARSE_PAGES << fl_page.shift;
 
     note_all_over((size_t)8 << 30, PAGEMAP_OF_SEED + 2);
     note_all_over(coarse + coarse / 2, PAGEMAP_OF_SEED + 3);
 }
 
-static void a_block_that_grew_is_found_from_its_new_end(void **state)
+TEST_AFTER(each, a_block_that_grew_is_found_from_its_new_end)
 {
-    (void)state;
     const size_t lens[] = {MIB(7) + KIB(4), MIB(8), MIB(12) + KIB(20), MIB(33)};
     give(after);
     for (size_t i = 0; i < sizeof lens / sizeof lens[0]; i++) {
@@ -152,9 +147,8 @@ static void a_block_that_grew_is_found_from_its_new_end(void **state)
     }
 }
 
-static void free_memory_takes_no_note(void **state)
+TEST_AFTER(each, free_memory_takes_no_note)
 {
-    (void)state;
     uintptr_t was = it->base;
     give(it);
     note_remapped(was + MIB(3), MIB(1));
@@ -178,9 +172,8 @@ static unsigned splits_at(uintptr_t *first)
 }
 
 /* Of a range that is lost at both ends of huge pages what lies between goes whole. */
-static void huge_pages_that_lose_a_part_are_split(void **state)
+TEST_AFTER(each, huge_pages_that_lose_a_part_are_split)
 {
-    (void)state;
     uintptr_t whole = fl_align_up(it->base, MIB(2)), at = 0;
     const struct {
         struct fl_range lost;
@@ -220,9 +213,8 @@ static void give_late(struct fl_extent *e)
     fl_region_unlock(&region);
 }
 
-static void what_was_protected_is_writable_again(void **state)
+TEST_AFTER(each, what_was_protected_is_writable_again)
 {
-    (void)state;
     uintptr_t was = it->base;
     size_t whole = fl_range_inner(fl_extent_range(it), MIB(2)).len;
     for (int late = 0; late < 2; late++) {
@@ -244,9 +236,8 @@ static void what_was_protected_is_writable_again(void **state)
     }
 }
 
-static void less_than_a_huge_page_stays_populated_memory(void **state)
+TEST_AFTER(each, less_than_a_huge_page_stays_populated_memory)
 {
-    (void)state;
     uintptr_t was = after->base;
     size_t populated = region.held.populated;
     protect(after, PROT_READ);
@@ -260,9 +251,8 @@ static void less_than_a_huge_page_stays_populated_memory(void **state)
     neighbours_are_untouched();
 }
 
-static void a_lazy_block_goes_back_whole(void **state)
+TEST_AFTER(each, a_lazy_block_goes_back_whole)
 {
-    (void)state;
     region.config.eager_max = MIB(1);
     struct fl_extent *lazy = take(MIB(32));
     assert_int_equal(lazy->content, FL_CONTENT_LAZY);
@@ -291,9 +281,8 @@ static bool is_readable(uintptr_t addr)
     return is;
 }
 
-static void what_is_withheld_has_no_pages_and_no_successor(void **state)
+TEST_AFTER(each, what_is_withheld_has_no_pages_and_no_successor)
 {
-    (void)state;
     uintptr_t was = it->base;
     size_t populated = region.held.populated;
     assert_true(fl_extent_claim(it, region.epoch));
@@ -318,9 +307,8 @@ static void what_is_withheld_has_no_pages_and_no_successor(void **state)
     neighbours_are_untouched();
 }
 
-static void what_cannot_be_withheld_is_as_it_was(void **state)
+TEST_AFTER(each, what_cannot_be_withheld_is_as_it_was)
 {
-    (void)state;
     uintptr_t was = it->base;
     size_t populated = region.held.populated;
     fake.rc[FAKE_DECOMMIT] = -ENOMEM;
@@ -336,9 +324,8 @@ static void what_cannot_be_withheld_is_as_it_was(void **state)
     neighbours_are_untouched();
 }
 
-static void realloc_neither_extends_nor_moves(void **state)
+TEST_AFTER(each, realloc_neither_extends_nor_moves)
 {
-    (void)state;
     give(after);
     note_remapped(it->base + MIB(1), KIB(4));
     assert_false(fl_region_resize(&region, it, MIB(7) + KIB(64)));
@@ -351,9 +338,8 @@ static void realloc_neither_extends_nor_moves(void **state)
     assert_sound();
 }
 
-static void realloc_gives_up_the_tail_as_new(void **state)
+TEST_AFTER(each, realloc_gives_up_the_tail_as_new)
 {
-    (void)state;
     uintptr_t was = it->base;
     note_remapped(it->base, MIB(7));
     assert_int_equal(mprotect(bytes(it) + MIB(1), MIB(6), PROT_NONE), 0);
@@ -381,9 +367,8 @@ static void hide_the_rest(struct fl_range r)
 }
 
 /* What a request has filled beyond itself is another thread's block before it is done. */
-static void who_populates_does_not_touch_what_others_may_have_hidden(void **state)
+TEST_AFTER(each, who_populates_does_not_touch_what_others_may_have_hidden)
 {
-    (void)state;
     give(it);
     give(before);
     give(after);
@@ -399,9 +384,8 @@ static void who_populates_does_not_touch_what_others_may_have_hidden(void **stat
     assert_sound();
 }
 
-static void what_the_kernel_does_not_unmap_is_in_no_block_any_more(void **state)
+TEST_AFTER(each, what_the_kernel_does_not_unmap_is_in_no_block_any_more)
 {
-    (void)state;
     struct fl_range was = fl_extent_range(it);
     note_remapped(it->base, 1);
     fake.rc[is_reserved() ? FAKE_DECOMMIT : FAKE_UNMAP] = -EPERM;
@@ -417,7 +401,7 @@ static void what_the_kernel_does_not_unmap_is_in_no_block_any_more(void **state)
 
 /* Each system call of a free is refused in turn: nothing is handed out twice, or without memory
  * behind it. */
-static void every_refusal_is_survived(void **state)
+TEST_AFTER(each, every_refusal_is_survived)
 {
     unsigned n = 1, fired = 0;
 
@@ -440,25 +424,5 @@ static void every_refusal_is_survived(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup(f, each)
-    const struct CMUnitTest tests[] = {
-        T(blocks_are_found_by_what_a_range_touches),
-        T(ranges_may_be_anything),
-        T(stale_entries_do_not_mislead),
-        T(a_note_looks_at_few_entries_however_long_the_block),
-        T(a_block_that_grew_is_found_from_its_new_end),
-        T(free_memory_takes_no_note),
-        T(huge_pages_that_lose_a_part_are_split),
-        T(what_was_protected_is_writable_again),
-        T(less_than_a_huge_page_stays_populated_memory),
-        T(a_lazy_block_goes_back_whole),
-        T(what_is_withheld_has_no_pages_and_no_successor),
-        T(what_cannot_be_withheld_is_as_it_was),
-        T(realloc_neither_extends_nor_moves),
-        T(realloc_gives_up_the_tail_as_new),
-        T(who_populates_does_not_touch_what_others_may_have_hidden),
-        T(what_the_kernel_does_not_unmap_is_in_no_block_any_more),
-        T(every_refusal_is_survived),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases();
 }

@@ -1,5 +1,5 @@
 /* Free memory that rests is hidden from core dumps, and is in them again when it is used. */
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 #include "unit/region_fixture.h"
 
 static const uint64_t ms = 1000000;
@@ -40,7 +40,7 @@ static struct fl_range hidden_extent(size_t len)
     return inner;
 }
 
-static void what_rests_is_hidden(void **state)
+TEST(what_rests_is_hidden)
 {
     (void)plain_begin(state);
     struct fl_extent *e = take(MIB(8)), *live = take(MIB(4));
@@ -60,7 +60,7 @@ static void what_rests_is_hidden(void **state)
     assert_settled();
 }
 
-static void caches_are_emptied_for_it(void **state)
+TEST(caches_are_emptied_for_it)
 {
     (void)plain_begin(state);
     struct fl_cache *c = fl_cache_acquire(&region);
@@ -74,9 +74,8 @@ static void caches_are_emptied_for_it(void **state)
     assert_settled();
 }
 
-static void what_is_used_is_shown_and_the_rest_stays(void **state)
+TEST(what_is_used_is_shown_and_the_rest_stays)
 {
-    (void)state;
     struct fl_range inner = hidden_extent(MIB(16));
     struct fl_extent *a = take(MIB(4)); /* half a huge page of edge, so one and a half hidden */
     assert_int_equal(fake.count[FAKE_ADVISE], 1);
@@ -97,11 +96,10 @@ static void what_is_used_is_shown_and_the_rest_stays(void **state)
 }
 
 /* A step's blocks out of it, and back: soon there is nothing more to tell the kernel. */
-static void steps_do_not_tell_the_kernel_again_and_again(void **state)
+TEST(steps_do_not_tell_the_kernel_again_and_again)
 {
     static const unsigned told[] = {4, 1, 0, 0};
     struct fl_extent *e[4];
-    (void)state;
     (void)hidden_extent(MIB(32));
     for (size_t step = 0; step < 4; step++) {
         fake_forget();
@@ -118,7 +116,7 @@ static void steps_do_not_tell_the_kernel_again_and_again(void **state)
 }
 
 /* Too many maps: the kernel may have done a part. */
-static void what_cannot_be_hidden_is_shown_whole(void **state)
+TEST(what_cannot_be_hidden_is_shown_whole)
 {
     (void)plain_begin(state);
     give(take(MIB(8)));
@@ -133,7 +131,7 @@ static void what_cannot_be_hidden_is_shown_whole(void **state)
     assert_settled();
 }
 
-static void only_so_many_are_hidden(void **state)
+TEST(only_so_many_are_hidden)
 {
     enum { MANY = 300, MOST = 256 };
     static struct fl_extent *e[MANY];
@@ -157,7 +155,7 @@ static void only_so_many_are_hidden(void **state)
     assert_settled();
 }
 
-static void among_requests_it_is_hidden_by_age(void **state)
+TEST(among_requests_it_is_hidden_by_age)
 {
     (void)plain_begin(state);
     struct fl_extent *old = take(MIB(8)), *between = take(MIB(2)), *young = take(MIB(4));
@@ -173,7 +171,7 @@ static void among_requests_it_is_hidden_by_age(void **state)
 }
 
 /* Steps with a pause as long as memory has to rest: soon they find nothing hidden any more. */
-static void what_is_used_after_a_pause_rests_longer_the_next_time(void **state)
+TEST(what_is_used_after_a_pause_rests_longer_the_next_time)
 {
     (void)plain_begin(state);
     give(take(MIB(8)));
@@ -193,7 +191,7 @@ static void what_is_used_after_a_pause_rests_longer_the_next_time(void **state)
 }
 
 /* A busy program is looked at seldom. */
-static void looks_become_rare_while_requests_come(void **state)
+TEST(looks_become_rare_while_requests_come)
 {
     (void)plain_begin(state);
     uint64_t next = 0;
@@ -208,9 +206,8 @@ static void looks_become_rare_while_requests_come(void **state)
     assert_true(look_after(100) < 1000 * ms);
 }
 
-static void the_stock_is_hidden_from_its_start(void **state)
+TEST(the_stock_is_hidden_from_its_start)
 {
-    (void)state;
     if (!stock_filled(&(struct fl_region_config){.huge = true, .stock = MIB(16)})) {
         return;
     }
@@ -223,17 +220,5 @@ static void the_stock_is_hidden_from_its_start(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_rests_is_hidden),
-        cmocka_unit_test(caches_are_emptied_for_it),
-        cmocka_unit_test(what_is_used_is_shown_and_the_rest_stays),
-        cmocka_unit_test(steps_do_not_tell_the_kernel_again_and_again),
-        cmocka_unit_test(what_cannot_be_hidden_is_shown_whole),
-        cmocka_unit_test(only_so_many_are_hidden),
-        cmocka_unit_test(among_requests_it_is_hidden_by_age),
-        cmocka_unit_test(what_is_used_after_a_pause_rests_longer_the_next_time),
-        cmocka_unit_test(looks_become_rare_while_requests_come),
-        cmocka_unit_test(the_stock_is_hidden_from_its_start),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases();
 }

@@ -1,5 +1,5 @@
 /* Thread caches where there are several nodes: what they keep, and when they serve. */
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 #include "unit/zones_fixture.h"
 
 static struct fl_cache *own;
@@ -42,9 +42,8 @@ static bool free_by(struct fl_extent *e)
     return false;
 }
 
-static void a_thread_gets_back_what_it_frees(void **state)
+TEST_AFTER(each, a_thread_gets_back_what_it_frees)
 {
-    (void)state;
     assert_false(fl_cache_is_home(own)); /* not yet asked where it is */
     struct fl_extent *e = take_by(MIB(1));
     assert_lies(e, 0);
@@ -55,9 +54,8 @@ static void a_thread_gets_back_what_it_frees(void **state)
     assert_true(free_by(e));
 }
 
-static void what_another_node_s_thread_asked_for_is_not_kept(void **state)
+TEST_AFTER(each, what_another_node_s_thread_asked_for_is_not_kept)
 {
-    (void)state;
     struct fl_extent *theirs = take_on(1, MIB(1));
     ask_on(0);
     struct fl_extent *e = take_by(MIB(1));
@@ -68,9 +66,8 @@ static void what_another_node_s_thread_asked_for_is_not_kept(void **state)
     assert_settled();
 }
 
-static void a_thread_that_moves_gets_nothing_of_the_node_it_left(void **state)
+TEST_AFTER(each, a_thread_that_moves_gets_nothing_of_the_node_it_left)
 {
-    (void)state;
     struct fl_extent *e = take_by(MIB(1));
     uintptr_t here = e->base;
     assert_true(free_by(e));
@@ -85,9 +82,8 @@ static void a_thread_that_moves_gets_nothing_of_the_node_it_left(void **state)
     assert_false(free_by(there));
 }
 
-static void policies_count_though_nothing_moves(void **state)
+TEST_AFTER(each, policies_count_though_nothing_moves)
 {
-    (void)state;
     struct fl_extent *e = take_by(MIB(1));
     assert_true(free_by(e));
     ask_on(1);
@@ -98,9 +94,8 @@ static void policies_count_though_nothing_moves(void **state)
     assert_true(fl_cache_is_home(own));
 }
 
-static void requests_that_go_elsewhere_say_nothing_of_others(void **state)
+TEST_AFTER(each, requests_that_go_elsewhere_say_nothing_of_others)
 {
-    (void)state;
     give(take_by(MIB(64))); /* longer than what lies alike */
     assert_false(fl_cache_is_home(own));
     ask_touched(0);
@@ -110,9 +105,8 @@ static void requests_that_go_elsewhere_say_nothing_of_others(void **state)
     assert_false(free_by(e));
 }
 
-static void on_a_cpu_of_no_known_node_nothing_is_kept(void **state)
+TEST_AFTER(each, on_a_cpu_of_no_known_node_nothing_is_kept)
 {
-    (void)state;
     for (unsigned cpu = 0; cpu < FL_CPU_IDS; cpu++) {
         atomic_store(&fl_site[cpu], 0);
     }
@@ -122,10 +116,9 @@ static void on_a_cpu_of_no_known_node_nothing_is_kept(void **state)
     assert_false(free_by(e));
 }
 
-static void a_policy_that_changes_amid_a_request_is_asked_for_anew(void **state)
+TEST_AFTER(each, a_policy_that_changes_amid_a_request_is_asked_for_anew)
 {
     struct fl_wish wish;
-    (void)state;
     uint32_t site = fl_cache_wish(&region, own, MIB(1), &wish);
     assert_int_equal(site, FL_SITE_FIRST);
     atomic_store(&own->site, fl_site_void); /* a handler called set_mempolicy(2) */
@@ -135,9 +128,8 @@ static void a_policy_that_changes_amid_a_request_is_asked_for_anew(void **state)
     assert_true(fl_cache_is_home(own));
 }
 
-static void a_node_that_is_full_sends_its_threads_to_the_region(void **state)
+TEST_AFTER(each, a_node_that_is_full_sends_its_threads_to_the_region)
 {
-    (void)state;
     full[0] = true;
     struct fl_extent *e = take_by(MIB(1));
     assert_lies(e, 1);
@@ -145,9 +137,8 @@ static void a_node_that_is_full_sends_its_threads_to_the_region(void **state)
 }
 
 /* What its thread asked last holds for the next misses, too, as it does for hits. */
-static void at_home_a_miss_does_not_ask(void **state)
+TEST_AFTER(each, at_home_a_miss_does_not_ask)
 {
-    (void)state;
     struct fl_extent *e = take_by(MIB(1)), *after = take_by(MIB(1));
     assert_true(fl_cache_is_home(own));
     assert_true(free_by(e));
@@ -163,11 +154,10 @@ static void at_home_a_miss_does_not_ask(void **state)
     assert_settled();
 }
 
-static void now_and_then_it_does(void **state)
+TEST_AFTER(each, now_and_then_it_does)
 {
     struct fl_extent *e = take_by(MIB(1));
     int n = 0;
-    (void)state;
     ask_on(1); /* and is not told */
     for (nasked = 0; nasked == 0 && n < 1000; n++) {
         give(e);
@@ -179,10 +169,9 @@ static void now_and_then_it_does(void **state)
 }
 
 /* Two threads of one CPU may have policies of their own: what waits there is of several zones. */
-static void what_waits_in_a_depot_serves_its_own_zone(void **state)
+TEST_AFTER(each, what_waits_in_a_depot_serves_its_own_zone)
 {
     struct fl_cache *other;
-    (void)state;
     struct fl_extent *e = take_by(MIB(1)), *f = take_by(MIB(16));
     resize_depots();
     other = fl_cache_acquire(&region);
@@ -204,19 +193,5 @@ static void what_waits_in_a_depot_serves_its_own_zone(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup(f, each)
-    const struct CMUnitTest tests[] = {
-        T(a_thread_gets_back_what_it_frees),
-        T(what_another_node_s_thread_asked_for_is_not_kept),
-        T(a_thread_that_moves_gets_nothing_of_the_node_it_left),
-        T(policies_count_though_nothing_moves),
-        T(requests_that_go_elsewhere_say_nothing_of_others),
-        T(on_a_cpu_of_no_known_node_nothing_is_kept),
-        T(a_policy_that_changes_amid_a_request_is_asked_for_anew),
-        T(a_node_that_is_full_sends_its_threads_to_the_region),
-        T(at_home_a_miss_does_not_ask),
-        T(now_and_then_it_does),
-        T(what_waits_in_a_depot_serves_its_own_zone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases();
 }

@@ -1,6 +1,6 @@
 /* Blocks on hugetlb pages, on a fake kernel that has as many as a test wants, and refuses what it
  * says. */
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 #include "unit/region_fixture.h"
 
 #include <errno.h>
@@ -22,9 +22,8 @@ static bool on_hugetlb(const struct fl_extent *e)
     return (e->left & FL_LEFT_HUGETLB) != 0;
 }
 
-static void a_block_has_whole_pages_populated_and_counts_as_none_of_ours(void **state)
+TEST_AFTER(begin, a_block_has_whole_pages_populated_and_counts_as_none_of_ours)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(9));
     assert_true(on_hugetlb(e));
     assert_int_equal(e->len, MIB(10));
@@ -42,13 +41,12 @@ static void a_block_has_whole_pages_populated_and_counts_as_none_of_ours(void **
     assert_true(on_hugetlb(e) && is_filled(e, 0));
 }
 
-static void giants_where_less_than_an_eighth_is_wasted(void **state)
+TEST_AFTER(begin, giants_where_less_than_an_eighth_is_wasted)
 {
     static const struct {
         size_t asked, len, page; /* MiB */
     } row[] = {{1000, 1024, 1024}, {1100, 1100, 2}, {1030, 1030, 2}};
     struct fl_region_config c = config;
-    (void)state;
     c.hugetlb = FL_HUGETLB_2M | FL_HUGETLB_1G;
     region_begin(&c);
     fake.pretend_populate = true;
@@ -59,7 +57,7 @@ static void giants_where_less_than_an_eighth_is_wasted(void **state)
 }
 
 /* The map, or what a control group's limit leaves of it: EFAULT is what a touch would have met. */
-static void what_is_refused_lies_on_ordinary_pages(void **state)
+TEST_AFTER(begin, what_is_refused_lies_on_ordinary_pages)
 {
     static const struct {
         enum fake_slot slot;
@@ -69,7 +67,6 @@ static void what_is_refused_lies_on_ordinary_pages(void **state)
                {FAKE_POPULATE, -EFAULT},
                {FAKE_POPULATE, -ENOMEM}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         fake.rc[row[i].slot] = row[i].rc;
         struct fl_extent *e = take(MIB(8));
@@ -87,9 +84,8 @@ static void what_is_refused_lies_on_ordinary_pages(void **state)
     assert_int_equal(fake_purged() % MIB(2), 0);
 }
 
-static void no_size_that_is_not_wanted_is_asked_for(void **state)
+TEST_AFTER(begin, no_size_that_is_not_wanted_is_asked_for)
 {
-    (void)state;
     fake.rc[FAKE_MAP_HUGETLB] = -ENOMEM;
     (void)take(MIB(8));
     assert_int_equal(fake.count[FAKE_MAP_HUGETLB], 1);
@@ -100,9 +96,8 @@ static void no_size_that_is_not_wanted_is_asked_for(void **state)
     assert_int_equal(fake.count[FAKE_MAP_HUGETLB], 1);
 }
 
-static void realloc_keeps_what_is_not_wasted(void **state)
+TEST_AFTER(begin, realloc_keeps_what_is_not_wasted)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(8));
     assert_false(fl_region_resize(&region, e, MIB(10)));
     assert_null(fl_region_move(&region, e, MIB(10)));
@@ -113,9 +108,8 @@ static void realloc_keeps_what_is_not_wasted(void **state)
     assert_settled();
 }
 
-static void pages_that_a_program_gives_back_are_cleared(void **state)
+TEST_AFTER(begin, pages_that_a_program_gives_back_are_cleared)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(8));
     fill(e, 1);
     struct fl_range part = {e->base + KIB(4), MIB(2)}, beyond = {e->base + MIB(7), MIB(2)};
@@ -159,9 +153,8 @@ static int has_its_own(void)
 }
 
 /* Also of a block with a flag: of mlock(2), say, and it may be read as before. */
-static void a_child_has_a_copy_and_the_parent_what_it_had(void **state)
+TEST_AFTER(begin, a_child_has_a_copy_and_the_parent_what_it_had)
 {
-    (void)state;
     for (int flagged = 0; flagged < 2; flagged++) {
         take_block();
         if (flagged != 0) {
@@ -183,9 +176,8 @@ static int inherits(void)
     return on_hugetlb(block) && is_filled(block, 1) ? 0 : 1;
 }
 
-static void without_memory_for_a_copy_it_inherits(void **state)
+TEST_AFTER(begin, without_memory_for_a_copy_it_inherits)
 {
-    (void)state;
     take_block();
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8192 kB\n");
     assert_int_equal(fork_around(inherits), 0);
@@ -199,9 +191,8 @@ static void without_memory_for_a_copy_it_inherits(void **state)
 }
 
 /* A copy is of no use where the pages cannot be hidden. */
-static void under_a_filter_no_copy_is_made(void **state)
+TEST_AFTER(begin, under_a_filter_no_copy_is_made)
 {
-    (void)state;
     take_block();
     unsigned before = fake.count[FAKE_RESERVE];
     fl_sys_confine(true);
@@ -224,9 +215,8 @@ static int forks_without_a_look(void)
     return 0;
 }
 
-static void a_child_copies_nothing_that_is_not_its_own(void **state)
+TEST_AFTER(begin, a_child_copies_nothing_that_is_not_its_own)
 {
-    (void)state;
     block = take(MIB(8));
     fake.rc[FAKE_RESERVE] = -ENOMEM;
     assert_int_equal(fork_around(forks_without_a_look), 0);
@@ -238,9 +228,8 @@ static void a_child_copies_nothing_that_is_not_its_own(void **state)
 }
 
 /* Say, a library that has a device read it, and that no write after a fork may part from that. */
-static void what_the_program_keeps_from_children_stays_so(void **state)
+TEST_AFTER(begin, what_the_program_keeps_from_children_stays_so)
 {
-    (void)state;
     block = take(MIB(8));
     fl_region_note_remapped(&region, fl_extent_range(block));
     assert_int_equal(fl_sys.advise(fl_extent_range(block), FL_ADVICE_NO_FORK), 0);
@@ -252,9 +241,8 @@ static void what_the_program_keeps_from_children_stays_so(void **state)
     }
 }
 
-static void freed_while_a_copy_is_made_it_goes_afterwards(void **state)
+TEST_AFTER(begin, freed_while_a_copy_is_made_it_goes_afterwards)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(8)), *other = take(MIB(8));
     fl_hugetlb_fork_prepare(&region);
     give(e);
@@ -270,20 +258,5 @@ static void freed_while_a_copy_is_made_it_goes_afterwards(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_block_has_whole_pages_populated_and_counts_as_none_of_ours, begin),
-        cmocka_unit_test_setup(giants_where_less_than_an_eighth_is_wasted, begin),
-        cmocka_unit_test_setup(what_is_refused_lies_on_ordinary_pages, begin),
-        cmocka_unit_test_setup(no_size_that_is_not_wanted_is_asked_for, begin),
-        cmocka_unit_test_setup(realloc_keeps_what_is_not_wasted, begin),
-        cmocka_unit_test_setup(pages_that_a_program_gives_back_are_cleared, begin),
-        cmocka_unit_test_setup(a_child_has_a_copy_and_the_parent_what_it_had, begin),
-        cmocka_unit_test_setup(without_memory_for_a_copy_it_inherits, begin),
-        cmocka_unit_test_setup(under_a_filter_no_copy_is_made, begin),
-        cmocka_unit_test_setup(a_child_copies_nothing_that_is_not_its_own, begin),
-        cmocka_unit_test_setup(what_the_program_keeps_from_children_stays_so, begin),
-        cmocka_unit_test_setup(freed_while_a_copy_is_made_it_goes_afterwards, begin),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases();
 }

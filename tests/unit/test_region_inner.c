@@ -1,6 +1,6 @@
 /* A live extent that is divided: its blocks are found by their addresses, and by those inside them,
  * and nothing else changes. */
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 #include "unit/region_fixture.h"
 
 #include <errno.h>
@@ -58,9 +58,8 @@ static struct fl_extent *found(uintptr_t addr)
     return fl_region_find(&region, addr);
 }
 
-static void a_block_is_found_by_its_address_while_it_is_live(void **state)
+TEST_AFTER(each, a_block_is_found_by_its_address_while_it_is_live)
 {
-    (void)state;
     assert_int_equal(inner.granules, MIB(4) / GRANULE);
     assert_null(found(outer->base));
     struct fl_extent *a = block(0, GRANULE), *b = block(1, MIB(1)), *c = block(17, KIB(4));
@@ -77,9 +76,8 @@ static void a_block_is_found_by_its_address_while_it_is_live(void **state)
     assert_sound();
 }
 
-static void closed_it_is_one_free_extent_again(void **state)
+TEST_AFTER(each, closed_it_is_one_free_extent_again)
 {
-    (void)state;
     struct fl_range was = fl_extent_range(outer);
     give_block(block(3, MIB(1)));
     fl_inner_close(&region, &inner);
@@ -99,9 +97,8 @@ static void closed_it_is_one_free_extent_again(void **state)
     assert_settled();
 }
 
-static void it_can_be_opened_elsewhere_and_larger(void **state)
+TEST_AFTER(each, it_can_be_opened_elsewhere_and_larger)
 {
-    (void)state;
     struct fl_extent *old = inner.block;
     uintptr_t was = outer->base;
     fl_inner_close(&region, &inner);
@@ -127,9 +124,8 @@ static void it_can_be_opened_elsewhere_and_larger(void **state)
     assert_sound();
 }
 
-static void without_descriptors_nothing_is_taken(void **state)
+TEST_AFTER(each, without_descriptors_nothing_is_taken)
 {
-    (void)state;
     struct fl_inner other = {.shift = 12};
     fake.charge_max = fake_usable();
     assert_int_equal(fl_inner_open(&region, &other, MIB(64)), -ENOMEM);
@@ -157,9 +153,8 @@ static size_t tables_there(void)
 }
 
 /* Of 512 MiB the descriptors are 1 MiB, and the pagemap is half of that. */
-static void to_open_a_long_one_brings_no_tables_into_memory(void **state)
+TEST_AFTER(each, to_open_a_long_one_brings_no_tables_into_memory)
 {
-    (void)state;
     struct fl_inner part = {.shift = SHIFT};
     size_t had = tables_there();
     assert_int_equal(fl_inner_open(&region, &part, MIB(512)), 0);
@@ -179,9 +174,8 @@ static void to_open_a_long_one_brings_no_tables_into_memory(void **state)
     assert_settled();
 }
 
-static void its_huge_pages_come_when_they_are_wanted(void **state)
+TEST_AFTER(each, its_huge_pages_come_when_they_are_wanted)
 {
-    (void)state;
     struct fl_inner part = {.shift = SHIFT};
     size_t in_use = stats().in_use_bytes, populated = region.held.populated;
     assert_int_equal(fl_inner_open(&region, &part, MIB(16)), 0);
@@ -207,9 +201,8 @@ static bool can_move(void)
 }
 
 /* What is in memory there may still be read, but not by its block. */
-static void what_it_yields_is_taken_by_the_next_request(void **state)
+TEST_AFTER(each, what_it_yields_is_taken_by_the_next_request)
 {
-    (void)state;
     size_t in_use = stats().in_use_bytes, populated = region.held.populated;
     struct fl_range first = {outer->base, MIB(2)};
     memset(bytes(outer), 5, MIB(2));
@@ -230,9 +223,8 @@ static void what_it_yields_is_taken_by_the_next_request(void **state)
     assert_settled();
 }
 
-static void what_does_not_move_goes_to_the_kernel(void **state)
+TEST_AFTER(each, what_does_not_move_goes_to_the_kernel)
 {
-    (void)state;
     size_t in_use = stats().in_use_bytes, populated = region.held.populated;
     fake.rc[FAKE_MOVE] = fake.rc[FAKE_REMAP] = -EBUSY;
     assert_int_equal(fl_inner_yield(&region, &inner, fl_extent_range(outer)), 0);
@@ -246,9 +238,8 @@ static void what_does_not_move_goes_to_the_kernel(void **state)
 }
 
 /* Where nothing moves, memory that is free must not be held beside what is filled. */
-static void what_is_free_makes_way(void **state)
+TEST_AFTER(each, what_is_free_makes_way)
 {
-    (void)state;
     struct fl_inner part = {.shift = SHIFT};
     give(take(MIB(32)));
     size_t peak = stats().populated_peak_bytes;
@@ -263,9 +254,8 @@ static void what_is_free_makes_way(void **state)
     assert_settled();
 }
 
-static void hands_are_noted_in_the_block_and_nowhere_else(void **state)
+TEST_AFTER(each, hands_are_noted_in_the_block_and_nowhere_else)
 {
-    (void)state;
     struct fl_extent *a = block(1, 15 * GRANULE), *b = block(16, MIB(1) + GRANULE),
                      *c = block(33, KIB(4)), *last = block(62, 2 * GRANULE);
     const size_t at[] = {0, KIB(4), GRANULE, GRANULE + KIB(4), MIB(1) - 1};
@@ -287,9 +277,8 @@ static void hands_are_noted_in_the_block_and_nowhere_else(void **state)
 }
 
 /* A look inside a long block must not make those forgotten that may begin there later. */
-static void blocks_that_begin_inside_an_earlier_one_are_found(void **state)
+TEST_AFTER(each, blocks_that_begin_inside_an_earlier_one_are_found)
 {
-    (void)state;
     struct fl_extent *a = block(8, MIB(2));
     for (size_t at = 0; at < MIB(2); at += KIB(4)) {
         note_remapped(a->base + at, 1);
@@ -303,9 +292,8 @@ static void blocks_that_begin_inside_an_earlier_one_are_found(void **state)
     assert_sound();
 }
 
-static void after_it_is_closed_what_was_inside_does_not_mislead(void **state)
+TEST_AFTER(each, after_it_is_closed_what_was_inside_does_not_mislead)
 {
-    (void)state;
     struct fl_extent *a = block(8, MIB(2));
     note_remapped(a->base + MIB(1), KIB(4));
     give_block(a);
@@ -319,9 +307,8 @@ static void after_it_is_closed_what_was_inside_does_not_mislead(void **state)
     assert_sound();
 }
 
-static void a_handled_block_is_new_memory_again(void **state)
+TEST_AFTER(each, a_handled_block_is_new_memory_again)
 {
-    (void)state;
     struct fl_extent *a = block(1, GRANULE), *b = block(2, GRANULE + KIB(4)),
                      *c = block(4, GRANULE);
     fill(a, 1);
@@ -341,10 +328,9 @@ static void a_handled_block_is_new_memory_again(void **state)
     assert_sound();
 }
 
-static void what_the_kernel_does_not_renew_is_said(void **state)
+TEST_AFTER(each, what_the_kernel_does_not_renew_is_said)
 {
     static const enum fake_slot slot[] = {FAKE_UNMAP, FAKE_DECOMMIT, FAKE_MAP_AT, FAKE_COMMIT};
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         struct fl_extent *e = block(i * 2, GRANULE);
         note_remapped(e->base, 1);
@@ -368,9 +354,8 @@ static unsigned looked_at(struct fl_range part)
 }
 
 /* One longer than what is looked at in one go, with a block where that ends. */
-static void repair_looks_at_all_of_it_and_beyond(void **state)
+TEST_AFTER(each, repair_looks_at_all_of_it_and_beyond)
 {
-    (void)state;
     fake.pretend_populate = true;
     struct fl_inner large = {.shift = SHIFT};
     open_inner(&large, MIB(200));
@@ -403,9 +388,8 @@ static int in_child(void)
     return fl_region_check(&region) == NULL ? 0 : 2;
 }
 
-static void a_child_has_it_too(void **state)
+TEST_AFTER(each, a_child_has_it_too)
 {
-    (void)state;
     struct fl_extent *e = block(5, MIB(1));
     fill(e, 9);
     assert_int_equal(fork_with(in_child), 0);
@@ -415,24 +399,5 @@ static void a_child_has_it_too(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup(f, each)
-    const struct CMUnitTest tests[] = {
-        T(a_block_is_found_by_its_address_while_it_is_live),
-        T(closed_it_is_one_free_extent_again),
-        T(it_can_be_opened_elsewhere_and_larger),
-        T(without_descriptors_nothing_is_taken),
-        T(to_open_a_long_one_brings_no_tables_into_memory),
-        T(its_huge_pages_come_when_they_are_wanted),
-        T(what_it_yields_is_taken_by_the_next_request),
-        T(what_does_not_move_goes_to_the_kernel),
-        T(what_is_free_makes_way),
-        T(hands_are_noted_in_the_block_and_nowhere_else),
-        T(blocks_that_begin_inside_an_earlier_one_are_found),
-        T(after_it_is_closed_what_was_inside_does_not_mislead),
-        T(a_handled_block_is_new_memory_again),
-        T(what_the_kernel_does_not_renew_is_said),
-        T(repair_looks_at_all_of_it_and_beyond),
-        T(a_child_has_it_too),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases();
 }

@@ -1,6 +1,6 @@
 /* Huge pages of free extents go where they are wanted: which ones, how, and what is left when the
  * kernel does not let them go. */
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 #include "unit/region_fixture.h"
 
 #include <errno.h>
@@ -54,9 +54,8 @@ static bool holds(const struct fl_extent *e, size_t from, size_t upto, unsigned 
     return p[from] == what && memcmp(p + from, p + from + 1, upto - from - 1) == 0;
 }
 
-static void donors_are_the_oldest_and_give_their_high_ends(void **state)
+TEST(donors_are_the_oldest_and_give_their_high_ends)
 {
-    (void)state;
     two_free(NULL);
     uintptr_t first = region.space.first;
     struct fl_extent *e = take(MIB(12));
@@ -79,9 +78,8 @@ static void donors_are_the_oldest_and_give_their_high_ends(void **state)
     assert_nothing_lost(e);
 }
 
-static void edges_of_donors_stay_free(void **state)
+TEST(edges_of_donors_stay_free)
 {
-    (void)state;
     region_begin(NULL);
     struct fl_extent *edge = take(KIB(512)), *a = take(MIB(9)), *tail = take(KIB(256));
     uintptr_t base = a->base;
@@ -106,9 +104,8 @@ static void edges_of_donors_stay_free(void **state)
     assert_nothing_lost(e);
 }
 
-static void memory_that_may_be_held_is_not_moved(void **state)
+TEST(memory_that_may_be_held_is_not_moved)
 {
-    (void)state;
     region_begin(NULL);
     struct fl_extent *a = take(MIB(4));
     assert_non_null(take(MIB(60)));
@@ -154,7 +151,7 @@ static void script(int rc, size_t bytes_before, size_t longest_piece, unsigned t
 }
 
 /* It is these pages, or this time, and not for good. */
-static void pages_that_do_not_move_stay_free_memory(void **state)
+TEST(pages_that_do_not_move_stay_free_memory)
 {
     static const struct {
         enum fake_slot slot;
@@ -162,7 +159,6 @@ static void pages_that_do_not_move_stay_free_memory(void **state)
     } row[] = {{FAKE_MOVE, -EBUSY},        {FAKE_MOVE, -EEXIST},       {FAKE_MOVE, -ENOENT},
                {FAKE_MOVE, -ENOMEM},       {FAKE_MOVE_BEGIN, -EMFILE}, {FAKE_MOVE_BEGIN, -ENFILE},
                {FAKE_MOVE_BEGIN, -ENOMEM}, {FAKE_MOVE_BEGIN, -EBUSY}};
-    (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         print_message("row %zu\n", i);
         two_free(NULL);
@@ -188,10 +184,9 @@ static void pages_that_do_not_move_stay_free_memory(void **state)
 
 /* The kernel stops within a huge page that is mapped by base pages: what has come of it is not
  * lost, and not clean. */
-static void a_move_that_ends_within_a_huge_page(void **state)
+TEST(a_move_that_ends_within_a_huge_page)
 {
     static const size_t before[] = {KIB(4), KIB(256), MIB(2) - KIB(4), MIB(2) + KIB(512), MIB(3)};
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof before / sizeof before[0]; i++) {
         two_free(NULL);
         script(-EBUSY, before[i / 2], SIZE_MAX, 1);
@@ -203,7 +198,7 @@ static void a_move_that_ends_within_a_huge_page(void **state)
 }
 
 /* Little by little, page by page, or after many tries; but it is not tried for ever. */
-static void it_moves_as_the_kernel_lets_it(void **state)
+TEST(it_moves_as_the_kernel_lets_it)
 {
     static const struct {
         size_t most, longest; /* of one call */
@@ -219,7 +214,6 @@ static void it_moves_as_the_kernel_lets_it(void **state)
                {0, MIB(1), 1, 0, 1, 1000},
                {0, SIZE_MAX, 40, 12, 80, 80},
                {0, SIZE_MAX, 0, 0, 64, 1000}};
-    (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         print_message("row %zu\n", i);
         two_free(NULL);
@@ -259,10 +253,9 @@ static int another_takes_the_rest(struct fl_range from, uintptr_t to, size_t *mo
     return 0;
 }
 
-static void what_others_write_beside_it_meanwhile_stays(void **state)
+TEST(what_others_write_beside_it_meanwhile_stays)
 {
     struct fl_region_config c = {.huge = true};
-    (void)state;
     for (int rung = FL_METHOD_MOVE; rung <= FL_METHOD_REMAP; rung++) {
         c.method = (enum fl_move_method)rung;
         two_free(&c);
@@ -284,10 +277,9 @@ static void what_others_write_beside_it_meanwhile_stays(void **state)
     }
 }
 
-static void a_refusal_for_good_is_remembered(void **state)
+TEST(a_refusal_for_good_is_remembered)
 {
     static const int refusals[] = {-ENOSYS, -EPERM, -EACCES, -EINVAL};
-    (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         two_free(NULL);
         fake.rc[FAKE_MOVE_BEGIN] = refusals[i];
@@ -309,9 +301,8 @@ static void a_refusal_for_good_is_remembered(void **state)
 }
 
 /* The probe is made by what first wants to know. */
-static void it_is_proven_when_pages_are_about_to_move(void **state)
+TEST(it_is_proven_when_pages_are_about_to_move)
 {
-    (void)state;
     two_free(NULL);
     fl_region_prove_later(&region);
     struct fl_extent *e = take(MIB(2));
@@ -326,9 +317,8 @@ static void it_is_proven_when_pages_are_about_to_move(void **state)
     assert_nothing_lost(e);
 }
 
-static void it_is_proven_by_the_free_of_what_was_left_to_the_touch(void **state)
+TEST(it_is_proven_by_the_free_of_what_was_left_to_the_touch)
 {
-    (void)state;
     two_free(NULL);
     fl_region_prove_later(&region);
     fake.rc[FAKE_MOVE] = -EIO; /* a kernel that has the call, and does not move */
@@ -342,10 +332,9 @@ static void it_is_proven_by_the_free_of_what_was_left_to_the_touch(void **state)
     assert_guards();
 }
 
-static void on_the_plain_rung_nothing_moves(void **state)
+TEST(on_the_plain_rung_nothing_moves)
 {
     static const struct fl_region_config plain = {.huge = true, .method = FL_METHOD_NONE};
-    (void)state;
     two_free(&plain);
     struct fl_extent *e = take(MIB(12));
     assert_int_equal(fake.count[FAKE_MOVE_BEGIN] + fake.count[FAKE_REMAP], 0);
@@ -356,9 +345,8 @@ static void on_the_plain_rung_nothing_moves(void **state)
 
 static const struct fl_region_config by_remap = {.huge = true, .method = FL_METHOD_REMAP};
 
-static void remap_moves_pages_with_their_maps(void **state)
+TEST(remap_moves_pages_with_their_maps)
 {
-    (void)state;
     two_free(&by_remap);
     struct fl_extent *e = take(MIB(12));
     assert_int_equal(fake.count[FAKE_MOVE_BEGIN], 0);
@@ -373,9 +361,8 @@ static void remap_moves_pages_with_their_maps(void **state)
     assert_nothing_lost(e);
 }
 
-static void remap_is_not_used_for_ever(void **state)
+TEST(remap_is_not_used_for_ever)
 {
-    (void)state;
     two_free(&by_remap);
     if (is_reserved()) {
         return;
@@ -393,10 +380,9 @@ static void remap_is_not_used_for_ever(void **state)
     assert_nothing_lost(e);
 }
 
-static void a_refused_remap_leaves_memory_where_it_was_to_go(void **state)
+TEST(a_refused_remap_leaves_memory_where_it_was_to_go)
 {
     static const int refusals[] = {-EFAULT, -ENOMEM, -EINVAL};
-    (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         two_free(&by_remap);
         if (is_reserved()) {
@@ -416,21 +402,5 @@ static void a_refused_remap_leaves_memory_where_it_was_to_go(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(donors_are_the_oldest_and_give_their_high_ends),
-        cmocka_unit_test(edges_of_donors_stay_free),
-        cmocka_unit_test(memory_that_may_be_held_is_not_moved),
-        cmocka_unit_test(pages_that_do_not_move_stay_free_memory),
-        cmocka_unit_test(a_move_that_ends_within_a_huge_page),
-        cmocka_unit_test(it_moves_as_the_kernel_lets_it),
-        cmocka_unit_test(what_others_write_beside_it_meanwhile_stays),
-        cmocka_unit_test(a_refusal_for_good_is_remembered),
-        cmocka_unit_test(it_is_proven_when_pages_are_about_to_move),
-        cmocka_unit_test(it_is_proven_by_the_free_of_what_was_left_to_the_touch),
-        cmocka_unit_test(on_the_plain_rung_nothing_moves),
-        cmocka_unit_test(remap_moves_pages_with_their_maps),
-        cmocka_unit_test(remap_is_not_used_for_ever),
-        cmocka_unit_test(a_refused_remap_leaves_memory_where_it_was_to_go),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases();
 }

@@ -1,14 +1,13 @@
 /* What is free below a huge page goes back by base pages, and comes back. */
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 #include "region/state/counts.h"
 #include "unit/pieces_fixture.h"
 
 #include <errno.h>
 #include <string.h>
 
-static void what_is_free_between_blocks_goes_when_it_is_old(void **state)
+TEST_AFTER(blocks_begin, what_is_free_between_blocks_goes_when_it_is_old)
 {
-    (void)state;
     give_but(4);
     tick_times(3);
     assert_int_equal(region.held.populated, MIB(8));
@@ -23,9 +22,8 @@ static void what_is_free_between_blocks_goes_when_it_is_old(void **state)
     assert_false(fl_region_tick(&region, 4)); /* nothing is left to watch */
 }
 
-static void what_lies_between_split_ones_is_the_same_map(void **state)
+TEST_AFTER(blocks_begin, what_lies_between_split_ones_is_the_same_map)
 {
-    (void)state;
     static const int order[] = {1, 9, 5, 13};
     for (size_t i = 0; i < 4; i++) {
         give_block(order[i]);
@@ -37,9 +35,8 @@ static void what_lies_between_split_ones_is_the_same_map(void **state)
 
 /* Split by the kernel at once, and not made huge behind our back: it is told with each piece, for
  * the program may advise otherwise. */
-static void each_piece_is_split_off(void **state)
+TEST_AFTER(blocks_begin, each_piece_is_split_off)
 {
-    (void)state;
     give_but(2);
     assert_int_equal(fl_region_purge(&region, 0), MIB(4));
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 8);
@@ -59,9 +56,8 @@ static void shorten(int i, size_t len)
     fill(block[i], (unsigned char)(i + 1));
 }
 
-static void a_small_share_stays_until_memory_goes_at_once(void **state)
+TEST_AFTER(blocks_begin, a_small_share_stays_until_memory_goes_at_once)
 {
-    (void)state;
     shorten(0, KIB(320));
     tick_times(8);
     assert_int_equal(region.held.populated, MIB(8));
@@ -71,9 +67,8 @@ static void a_small_share_stays_until_memory_goes_at_once(void **state)
     assert_live_is_as_it_was();
 }
 
-static void pieces_of_a_huge_page_add_up(void **state)
+TEST_AFTER(blocks_begin, pieces_of_a_huge_page_add_up)
 {
-    (void)state;
     for (int i = 0; i < 4; i += 2) {
         shorten(i, KIB(384));
         tick_times(8);
@@ -82,9 +77,8 @@ static void pieces_of_a_huge_page_add_up(void **state)
     assert_live_is_as_it_was();
 }
 
-static void a_hole_that_is_used_again_is_populated_and_counted(void **state)
+TEST_AFTER(blocks_begin, a_hole_that_is_used_again_is_populated_and_counted)
 {
-    (void)state;
     give_but(2);
     (void)fl_region_purge(&region, 0);
     fake_forget();
@@ -108,9 +102,8 @@ static void a_hole_that_is_used_again_is_populated_and_counted(void **state)
 }
 
 /* One that was just freed is not as old as the hole that it merges with. */
-static void a_hole_makes_no_neighbour_old(void **state)
+TEST_AFTER(blocks_begin, a_hole_makes_no_neighbour_old)
 {
-    (void)state;
     give(block[1]);
     give(block[2]);
     tick_times(8);
@@ -126,9 +119,8 @@ static void a_hole_makes_no_neighbour_old(void **state)
 
 /* Where pages come from elsewhere to what a request leaves of its last huge page, a hole would be
  * filled unseen. */
-static void pieces_wait_while_pages_move(void **state)
+TEST_AFTER(blocks_begin, pieces_wait_while_pages_move)
 {
-    (void)state;
     give_but(2);
     region.held.moving = MIB(2);
     assert_int_equal(fl_region_purge(&region, 0), 0);
@@ -147,9 +139,8 @@ static void purge_all(struct fl_range r)
 }
 
 /* The rest of a new block's last huge page is free while all of it is populated. */
-static void pieces_wait_while_pages_come(void **state)
+TEST_AFTER(blocks_begin, pieces_wait_while_pages_come)
 {
-    (void)state;
     fake.on_populate = purge_all;
     struct fl_extent *e = take(KIB(512));
     fill(e, 1);
@@ -160,9 +151,8 @@ static void pieces_wait_while_pages_come(void **state)
     assert_live_is_as_it_was();
 }
 
-static void refused_they_stay_and_nothing_goes_round(void **state)
+TEST_AFTER(blocks_begin, refused_they_stay_and_nothing_goes_round)
 {
-    (void)state;
     give_but(2);
     fake.rc[FAKE_ADVISE] = -EINVAL; /* as where all is locked in memory */
     assert_int_equal(fl_region_purge(&region, 0), 0);
@@ -191,9 +181,8 @@ static void give_the_next(struct fl_range r)
 }
 
 /* Or malloc_trim would not end while another thread frees. */
-static void what_is_freed_meanwhile_waits_for_the_next_time(void **state)
+TEST_AFTER(blocks_begin, what_is_freed_meanwhile_waits_for_the_next_time)
 {
-    (void)state;
     give_block(1);
     next_given = 3;
     fake.on_lazy_free = give_the_next;
@@ -216,9 +205,8 @@ static void give_a_large_one(void)
 }
 
 /* However much is freed beside it. */
-static void what_was_free_goes_at_once(void **state)
+TEST_AFTER(blocks_begin, what_was_free_goes_at_once)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         large[i] = take(MIB(16));
         fill(large[i], 1);
@@ -246,9 +234,8 @@ static void purge_while_it_is_mapped(struct fl_range r)
 }
 
 /* No pages come to it. */
-static void pieces_go_while_a_lazy_one_is_mapped(void **state)
+TEST_AFTER(blocks_begin, pieces_go_while_a_lazy_one_is_mapped)
 {
-    (void)state;
     give_but(2);
     region.config.eager_max = MIB(1);
     fake.on_map = purge_while_it_is_mapped;
@@ -270,9 +257,8 @@ static void give_and_take_the_next_one(struct fl_range r)
 }
 
 /* The table must know what the kernel has split, also where one try of two has failed. */
-static void what_another_has_split_stays_split(void **state)
+TEST_AFTER(blocks_begin, what_another_has_split_stays_split)
 {
-    (void)state;
     give_block(1);
     give_block(3);
     fake.on_lazy_free = give_and_take_the_next_one;
@@ -281,9 +267,8 @@ static void what_another_has_split_stays_split(void **state)
     assert_live_is_as_it_was();
 }
 
-static void without_a_table_they_stay(void **state)
+TEST_AFTER(blocks_begin, without_a_table_they_stay)
 {
-    (void)state;
     give_but(2);
     fake.rc[FAKE_MAP_AT] = fake.rc[FAKE_RESERVE] = fake.rc[FAKE_COMMIT] = -ENOMEM;
     assert_int_equal(fl_region_purge(&region, 0), 0);
@@ -295,9 +280,8 @@ static void without_a_table_they_stay(void **state)
     assert_live_is_as_it_was();
 }
 
-static void a_confined_process_keeps_them(void **state)
+TEST_AFTER(blocks_begin, a_confined_process_keeps_them)
 {
-    (void)state;
     give_but(2);
     fl_sys_confine(true);
     size_t given = fl_region_purge(&region, 0);
@@ -307,9 +291,8 @@ static void a_confined_process_keeps_them(void **state)
     assert_live_is_as_it_was();
 }
 
-static void a_hole_is_filled_within_the_limit(void **state)
+TEST_AFTER(blocks_begin, a_hole_is_filled_within_the_limit)
 {
-    (void)state;
     give_but(2);
     (void)fl_region_purge(&region, 0);
     region.config.limit = MIB(5);
@@ -325,9 +308,8 @@ static void a_hole_is_filled_within_the_limit(void **state)
 
 /* The kernel is told nothing of pieces: where it is short they go, whatever their age, and whatever
  * they are beside. */
-static void where_memory_is_short_they_go_at_once(void **state)
+TEST_AFTER(blocks_begin, where_memory_is_short_they_go_at_once)
 {
-    (void)state;
     region.tight = true;
     region.pieces.headroom = MIB(16);
     region.pressure.look_after = SIZE_MAX; /* it stays so */
@@ -370,9 +352,8 @@ static void free_around_and_fork(struct fl_range r)
     child_status = fork_beside(uses_what_is_free);
 }
 
-static void a_child_finds_a_piece_apart(void **state)
+TEST_AFTER(blocks_begin, a_child_finds_a_piece_apart)
 {
-    (void)state;
     for (int i = 1; i < 4; i++) {
         give_block(i);
     }
@@ -383,9 +364,8 @@ static void a_child_finds_a_piece_apart(void **state)
 }
 
 /* A part of it is rough since a block beside what is not for children was freed. */
-static void children_get_what_is_split_and_free(void **state)
+TEST_AFTER(blocks_begin, children_get_what_is_split_and_free)
 {
-    (void)state;
     struct fl_extent *big = take(MIB(4));
     assert_non_null(take(MIB(2)));
     give(block[13]);
@@ -402,9 +382,8 @@ static void children_get_what_is_split_and_free(void **state)
     assert_live_is_as_it_was();
 }
 
-static void a_worker_less_process_gives_them_back_by_its_calls(void **state)
+TEST_AFTER(blocks_begin, a_worker_less_process_gives_them_back_by_its_calls)
 {
-    (void)state;
     region.config.tick_ns = 100000000;
     fake.now_ns = 1;
     give_but(4);
@@ -417,9 +396,8 @@ static void a_worker_less_process_gives_them_back_by_its_calls(void **state)
 }
 
 /* Holes elsewhere are no reason for a request to go the long way, which takes the lock anew. */
-static void what_has_no_hole_is_served_at_once(void **state)
+TEST_AFTER(blocks_begin, what_has_no_hole_is_served_at_once)
 {
-    (void)state;
     give_block(9);
     assert_int_equal(fl_region_purge(&region, 0), KIB(512));
     assert_int_equal(region.pages.holes.split, 1);
@@ -435,29 +413,5 @@ static void what_has_no_hole_is_served_at_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(what_is_free_between_blocks_goes_when_it_is_old, blocks_begin),
-        cmocka_unit_test_setup(each_piece_is_split_off, blocks_begin),
-        cmocka_unit_test_setup(what_lies_between_split_ones_is_the_same_map, blocks_begin),
-        cmocka_unit_test_setup(a_small_share_stays_until_memory_goes_at_once, blocks_begin),
-        cmocka_unit_test_setup(pieces_of_a_huge_page_add_up, blocks_begin),
-        cmocka_unit_test_setup(a_hole_that_is_used_again_is_populated_and_counted, blocks_begin),
-        cmocka_unit_test_setup(a_hole_makes_no_neighbour_old, blocks_begin),
-        cmocka_unit_test_setup(what_has_no_hole_is_served_at_once, blocks_begin),
-        cmocka_unit_test_setup(pieces_wait_while_pages_move, blocks_begin),
-        cmocka_unit_test_setup(pieces_wait_while_pages_come, blocks_begin),
-        cmocka_unit_test_setup(refused_they_stay_and_nothing_goes_round, blocks_begin),
-        cmocka_unit_test_setup(what_is_freed_meanwhile_waits_for_the_next_time, blocks_begin),
-        cmocka_unit_test_setup(what_was_free_goes_at_once, blocks_begin),
-        cmocka_unit_test_setup(pieces_go_while_a_lazy_one_is_mapped, blocks_begin),
-        cmocka_unit_test_setup(what_another_has_split_stays_split, blocks_begin),
-        cmocka_unit_test_setup(without_a_table_they_stay, blocks_begin),
-        cmocka_unit_test_setup(a_confined_process_keeps_them, blocks_begin),
-        cmocka_unit_test_setup(a_hole_is_filled_within_the_limit, blocks_begin),
-        cmocka_unit_test_setup(where_memory_is_short_they_go_at_once, blocks_begin),
-        cmocka_unit_test_setup(a_child_finds_a_piece_apart, blocks_begin),
-        cmocka_unit_test_setup(children_get_what_is_split_and_free, blocks_begin),
-        cmocka_unit_test_setup(a_worker_less_process_gives_them_back_by_its_calls, blocks_begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases();
 }

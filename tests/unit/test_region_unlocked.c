@@ -2,7 +2,7 @@
  * served, and what they took counts. */
 #include "region/supply/fill_plan.h"
 #include "region/supply/supply.h"
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 #include "unit/region_fixture.h"
 
 #include <errno.h>
@@ -76,9 +76,8 @@ static void assert_looked_and_mapped(void)
     assert_unlocked();
 }
 
-static void requests_look_and_map_without_the_lock(void **state)
+TEST_AFTER(each, requests_look_and_map_without_the_lock)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(8) + KIB(12));
     assert_looked_and_mapped();
     assert_true(fl_region_resize(&region, e, MIB(16) + KIB(4))); /* by growth where it is */
@@ -90,9 +89,8 @@ static void requests_look_and_map_without_the_lock(void **state)
     assert_unlocked();
 }
 
-static void lazy_requests_do_too(void **state)
+TEST_AFTER(each, lazy_requests_do_too)
 {
-    (void)state;
     region.config.eager_max = MIB(1);
     struct fl_extent *e = take(MIB(32));
     assert_int_equal(e->content, FL_CONTENT_LAZY);
@@ -102,9 +100,8 @@ static void lazy_requests_do_too(void **state)
     assert_unlocked();
 }
 
-static void reuse_and_frees_look_without_the_lock(void **state)
+TEST_AFTER(each, reuse_and_frees_look_without_the_lock)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(64)), *other = take(MIB(64));
     looks = 0;
     region.pressure.look_after = MIB(16);
@@ -121,9 +118,8 @@ static void reuse_and_frees_look_without_the_lock(void **state)
     assert_looked();
 }
 
-static void divided_extents_and_questions_look_without_the_lock(void **state)
+TEST_AFTER(each, divided_extents_and_questions_look_without_the_lock)
 {
-    (void)state;
     struct fl_inner in = {.shift = 16};
     assert_int_equal(fl_inner_open(&region, &in, MIB(16)), 0);
     region.budget.left = 0;
@@ -143,9 +139,8 @@ static size_t look_while_others_are_granted(size_t bytes)
     return region.look.noted.headroom;
 }
 
-static void what_others_were_granted_meanwhile_is_taken_off(void **state)
+TEST_AFTER(each, what_others_were_granted_meanwhile_is_taken_off)
 {
-    (void)state;
     fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 2097152 kB\n");
     assert_int_equal(look_while_others_are_granted(MIB(512)), MIB(1536));
     assert_int_equal(region.look.noted.eager, MIB(512));
@@ -155,9 +150,8 @@ static void what_others_were_granted_meanwhile_is_taken_off(void **state)
 }
 
 /* What comes after the look may be served without a plan. */
-static void a_plan_that_waits_for_a_look_leaves_nothing(void **state)
+TEST_AFTER(each, a_plan_that_waits_for_a_look_leaves_nothing)
 {
-    (void)state;
     struct fl_fill_plan g = {.to_stay = true};
     give(take(MIB(8)));
     assert_int_equal(region.zones.of[0].free.huge, MIB(8));
@@ -186,10 +180,9 @@ static void *grow_and_give(void *arg)
     return arg;
 }
 
-static void many_threads_look_at_once(void **state)
+TEST_AFTER(each, many_threads_look_at_once)
 {
     pthread_t t[THREADS];
-    (void)state;
     fake.on_read_file = NULL;
     fake.on_map = NULL;
     fake.limit_as = MIB(1) << 20; /* a bound: each growth looks */
@@ -213,9 +206,8 @@ static int child_looks(void)
     return looked ? 0 : 2;
 }
 
-static void a_child_looks_too(void **state)
+TEST_AFTER(each, a_child_looks_too)
 {
-    (void)state;
     assert_non_null(take(MIB(4)));
     assert_int_equal(fork_with(child_looks), 0);
     assert_settled();
@@ -228,9 +220,8 @@ static void assert_apart(const struct fl_extent *a, const struct fl_extent *b)
 }
 
 /* The other one gets what is left of the same FREE extents, or what lies behind them. */
-static void others_are_served_meanwhile(void **state)
+TEST_AFTER(each, others_are_served_meanwhile)
 {
-    (void)state;
     struct fl_extent *filled = take(MIB(6)), *guard = take(MIB(4));
     fill(filled, 0xee);
     give(filled);
@@ -252,9 +243,8 @@ static void others_are_served_meanwhile(void **state)
 }
 
 /* Whatever the kernel refuses, all is as before. */
-static void a_refused_map_changes_nothing(void **state)
+TEST_AFTER(each, a_refused_map_changes_nothing)
 {
-    (void)state;
     struct fl_extent *e = take(KIB(4));
     size_t populated = region.held.populated, in_use = region.stats.in_use;
 
@@ -295,9 +285,8 @@ static size_t mapped_in_window(void)
 
 /* What is being mapped counts already: FAULTLESS_LIMIT holds, and no other call gets the pages that
  * are to come. */
-static void the_limit_holds_for_both(void **state)
+TEST_AFTER(each, the_limit_holds_for_both)
 {
-    (void)state;
     region.config.limit = MIB(24);
     others_want = MIB(16);
     struct fl_extent *e = take(MIB(20));
@@ -319,9 +308,8 @@ static void assert_others_populated(void)
 }
 
 /* What nothing is populated for does not count, while it is mapped too. */
-static void lazy_bytes_take_nothing_from_others(void **state)
+TEST_AFTER(each, lazy_bytes_take_nothing_from_others)
 {
-    (void)state;
     region.config.eager_max = MIB(1);
     region.config.limit = MIB(24);
     struct fl_extent *e = take(MIB(32));
@@ -336,9 +324,8 @@ static void lazy_bytes_take_nothing_from_others(void **state)
     assert_settled();
 }
 
-static void pages_that_move_count_once(void **state)
+TEST_AFTER(each, pages_that_move_count_once)
 {
-    (void)state;
     region.config.limit = MIB(26);
     struct fl_extent *e = take(MIB(8));
     assert_non_null(take(KIB(64)));
@@ -373,9 +360,8 @@ static void fork_amid(struct fl_range r)
     status = fork_beside(child_takes_all);
 }
 
-static void a_child_made_amid_it_is_whole(void **state)
+TEST_AFTER(each, a_child_made_amid_it_is_whole)
 {
-    (void)state;
     give(take(MIB(3)));
     fake.on_map = fork_amid;
     status = -1;
@@ -386,25 +372,7 @@ static void a_child_made_amid_it_is_whole(void **state)
     assert_settled();
 }
 
-#define T(f) cmocka_unit_test_setup(f, each)
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        T(requests_look_and_map_without_the_lock),
-        T(lazy_requests_do_too),
-        T(reuse_and_frees_look_without_the_lock),
-        T(divided_extents_and_questions_look_without_the_lock),
-        T(what_others_were_granted_meanwhile_is_taken_off),
-        T(a_plan_that_waits_for_a_look_leaves_nothing),
-        T(many_threads_look_at_once),
-        T(a_child_looks_too),
-        T(others_are_served_meanwhile),
-        T(a_refused_map_changes_nothing),
-        T(the_limit_holds_for_both),
-        T(lazy_bytes_take_nothing_from_others),
-        T(pages_that_move_count_once),
-        T(a_child_made_amid_it_is_whole),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_cases();
 }
