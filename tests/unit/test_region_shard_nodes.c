@@ -5,7 +5,7 @@
 #include "region/state/lock.h"
 #include "unit/zones_fixture.h"
 
-#include "unit/cmocka_all.h"
+#include "unit/case.h"
 
 enum { BLOCKS = 16 };
 
@@ -50,13 +50,6 @@ static int each(void **state)
     return 0;
 }
 
-static int after_each(void **state)
-{
-    (void)state;
-    fl_cache_release(&region, own);
-    return 0;
-}
-
 /* At home on the node, which has some that is free. */
 static void be_at_home(unsigned node)
 {
@@ -81,9 +74,8 @@ static void assert_locked(unsigned node, unsigned times)
     }
 }
 
-static void a_request_at_home_takes_the_lock_of_its_node(void **state)
+TEST_AFTER(each, a_request_at_home_takes_the_lock_of_its_node)
 {
-    (void)state;
     for (unsigned node = 0; node < NODES; node++) {
         be_at_home(node);
         look();
@@ -100,10 +92,9 @@ static void a_request_at_home_takes_the_lock_of_its_node(void **state)
 }
 
 /* Where a thread's home is gets asked now and then: without a lock. */
-static void to_ask_where_home_is_takes_no_lock(void **state)
+TEST_AFTER(each, to_ask_where_home_is_takes_no_lock)
 {
     enum { MANY = 256 };
-    (void)state;
     be_at_home(1);
     unsigned before = nasked;
     look();
@@ -115,9 +106,8 @@ static void to_ask_where_home_is_takes_no_lock(void **state)
     assert_locked(1, 2 * MANY);
 }
 
-static void who_has_moved_takes_from_the_new_node(void **state)
+TEST_AFTER(each, who_has_moved_takes_from_the_new_node)
 {
-    (void)state;
     be_at_home(0);
     give_by(block[0][1]);
     give_by(block[1][1]);
@@ -130,9 +120,8 @@ static void who_has_moved_takes_from_the_new_node(void **state)
 }
 
 /* A request grows in its node while another one has memory that is free. */
-static void no_request_crosses_nodes(void **state)
+TEST_AFTER(each, no_request_crosses_nodes)
 {
-    (void)state;
     be_at_home(0);
     for (unsigned i = 0; i < BLOCKS; i++) {
         give_by(block[1][i]);
@@ -144,9 +133,8 @@ static void no_request_crosses_nodes(void **state)
 }
 
 /* Nor where its node's lock is busy. */
-static void a_busy_node_is_waited_for(void **state)
+TEST_AFTER(each, a_busy_node_is_waited_for)
 {
-    (void)state;
     be_at_home(0);
     give_by(block[1][2]);
     give_by(block[0][2]);
@@ -160,9 +148,8 @@ static void a_busy_node_is_waited_for(void **state)
 }
 
 /* What lies on several nodes is no shard's: it is freed under all locks. */
-static void memory_of_several_nodes_is_no_shards(void **state)
+TEST_AFTER(each, memory_of_several_nodes_is_no_shards)
 {
-    (void)state;
     wished = (struct fl_wish){.n = 1, .zone = {SPREAD}};
     struct fl_extent *e[4];
     for (unsigned i = 0; i < 4; i++) {
@@ -180,9 +167,8 @@ static void memory_of_several_nodes_is_no_shards(void **state)
     assert_settled();
 }
 
-static void all_of_it_goes_back(void **state)
+TEST_AFTER(each, all_of_it_goes_back)
 {
-    (void)state;
     for (unsigned i = 0; i < NODES * BLOCKS; i++) {
         give_by(block[i / BLOCKS][i % BLOCKS]);
     }
@@ -194,16 +180,5 @@ static void all_of_it_goes_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_request_at_home_takes_the_lock_of_its_node, each,
-                                        after_each),
-        cmocka_unit_test_setup_teardown(to_ask_where_home_is_takes_no_lock, each, after_each),
-        cmocka_unit_test_setup_teardown(who_has_moved_takes_from_the_new_node, each, after_each),
-        cmocka_unit_test_setup_teardown(no_request_crosses_nodes, each, after_each),
-        cmocka_unit_test_setup_teardown(a_busy_node_is_waited_for, each, after_each),
-        cmocka_unit_test_setup_teardown(memory_of_several_nodes_is_no_shards, each, after_each),
-        cmocka_unit_test_setup_teardown(all_of_it_goes_back, each, after_each),
-    };
-
-    return cmocka_run_group_tests_name("region_shard_nodes", tests, NULL, NULL);
+    return run_cases();
 }
