@@ -8,9 +8,13 @@
 
 struct fl_region region;
 
+enum { GUARDS = 4 };
+static struct fl_extent *guards[GUARDS];
+
 void region_clear(void)
 {
     fake_install();
+    memset(guards, 0, sizeof guards);
     memset(&region, 0, sizeof region);
 }
 
@@ -62,13 +66,14 @@ unsigned char *bytes(const struct fl_extent *e)
 
 bool is_filled(const struct fl_extent *e, unsigned char with)
 {
-    const unsigned char *p = bytes(e);
+    const unsigned char *p = e != NULL ? bytes(e) : NULL;
 
-    return p[0] == with && memcmp(p, p + 1, e->len - 1) == 0;
+    return p != NULL && p[0] == with && memcmp(p, p + 1, e->len - 1) == 0;
 }
 
 void fill(struct fl_extent *e, unsigned char with)
 {
+    assert_non_null(e);
     memset(bytes(e), with, e->len);
 }
 
@@ -192,7 +197,6 @@ int waiting_begin(void **state)
     static const struct fl_region_config waiting = {
         .huge = true, .wait_for_touch = true, .may_go_ahead = true};
 
-    (void)state;
     region_begin(&waiting);
     return 0;
 }
@@ -216,4 +220,80 @@ size_t bytes_there(const struct fl_extent *e)
 
     assert_int_equal(fl_sys_linux.resident((struct fl_range){e->base, e->len}, &n), 0);
     return n;
+}
+
+int plain_begin(void **state)
+{
+    region_begin(NULL);
+    return 0;
+}
+
+void free_into(struct fl_cache *c, struct fl_extent *e)
+{
+    assert_true(fl_extent_claim(e, region.epoch));
+    assert_null(fl_cache_put(&region, c, e));
+}
+
+struct fl_extent *take_walled(size_t len)
+{
+    struct fl_extent *e = take(len);
+
+    assert_non_null(take(fl_page.huge));
+    return e;
+}
+
+struct fl_extent *take_guard(size_t len)
+{
+    size_t i = 0;
+
+    while (guards[i] != NULL) {
+        assert_true(++i < GUARDS);
+    }
+    guards[i] = take(len);
+    fill(guards[i], 0x11);
+    return guards[i];
+}
+
+void assert_guarded_at(const char *file, int line)
+{
+    for (size_t i = 0; i < GUARDS && guards[i] != NULL; i++) {
+        if (!is_filled(guards[i], 0x11)) {
+            print_error("guard %zu was written to\n", i);
+            _fail(file, line);
+        }
+    }
+    assert_settled_at(file, line);
+}
+
+static size_t move_before_refusal;
+static int refusal_of_moves;
+
+static int refuse_a_move(struct fl_range from, uintptr_t to, size_t *most)
+{
+    if (move_before_refusal != 0) {
+        *most = fl_min(move_before_refusal, from.len);
+        move_before_refusal = 0;
+    }
+    return refusal_of_moves;
+}
+
+void refuse_moves(size_t after, int with)
+{
+    move_before_refusal = after;
+    refusal_of_moves = with;
+    fake.on_move = refuse_a_move;
+}
+
+void withhold_descriptors(bool withheld)
+{
+    static size_t used;
+
+    if (withheld) {
+        used = region.space.descriptors.used;
+        SLIST_INIT(&region.space.descriptors.stash.spare);
+        region.space.descriptors.stash.n = 0;
+        region.space.descriptors.used = UINT32_MAX;
+    } else {
+        region.space.descriptors.used = used;
+    }
 }

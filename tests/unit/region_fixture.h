@@ -69,4 +69,19 @@ int fork_beside(int (*child)(void));
 /* The i-th logged call of that slot whose range lies in the window; NULL when there is none. */
 const struct fake_call *in_window(enum fake_slot slot, size_t i);
 
+/* The set-up of tests: region_begin(NULL). */
+int plain_begin(void **state);
+/* Frees it into an empty slot of that thread cache. */
+void free_into(struct fl_cache *c, struct fl_extent *e);
+/* The same as take, with a live huge page behind it, lest it merges. */
+struct fl_extent *take_walled(size_t len);
+/* Takes what nobody may write to; assert_guarded: nobody has, and all is settled. */
+struct fl_extent *take_guard(size_t len);
+#define assert_guarded() assert_guarded_at(__FILE__, __LINE__)
+void assert_guarded_at(const char *file, int line);
+/* The kernel refuses each move with `with`, the first one after so many bytes. */
+void refuse_moves(size_t after, int with);
+/* No descriptors are to be had, or they are again. */
+void withhold_descriptors(bool withheld);
+
 #endif

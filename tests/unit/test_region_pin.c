@@ -14,7 +14,6 @@ static struct fl_extent *pin_as(size_t len, const struct fl_pin *how)
     struct fl_extent *e = NULL;
 
     assert_int_equal(fl_region_take_pinned(&region, len, how, &e), 0);
-    assert_non_null(e);
     return e;
 }
 
@@ -45,8 +44,6 @@ static unsigned taken_from(struct fl_range range)
 
 static void it_is_whole_populated_and_no_block_of_mallocs(void **state)
 {
-    (void)state;
-    region_begin(NULL);
     struct fl_extent *e = pin(MIB(3));
     assert_int_equal(e->len, MIB(4));
     assert_int_equal(e->base % MIB(2), 0);
@@ -80,8 +77,6 @@ static size_t index_of(enum fake_slot slot, enum fl_sys_advice advice)
 
 static void advice_comes_first_and_fork_last(void **state)
 {
-    (void)state;
-    region_begin(NULL);
     give(take(KIB(4))); /* the window is begun */
     uintptr_t at = region.space.first + MIB(2);
     fake.page[fake.npages++] = (struct fake_page){at, MIB(2), MIB(2), false, 0};
@@ -99,7 +94,6 @@ static void advice_comes_first_and_fork_last(void **state)
 static void nothing_is_taken_from_it(void **state)
 {
     static const struct fl_region_config with = {.huge = true, .stock = MIB(16)};
-    (void)state;
     region_begin(&with);
     struct fl_extent *before = take(MIB(6)), *e = pin(MIB(8)), *after = take(MIB(6));
     struct fl_range all = fl_extent_range(e);
@@ -128,8 +122,6 @@ static void nothing_is_taken_from_it(void **state)
 
 static void repair_steps_over_it(void **state)
 {
-    (void)state;
-    region_begin(NULL);
     struct fl_extent *before = take(MIB(2)), *e = pin(MIB(12)), *after = take(MIB(2));
     struct fl_range all = fl_extent_range(e);
     for (size_t at = 0; at < MIB(16); at += MIB(2)) {
@@ -181,39 +173,32 @@ static int child_wiped(void)
     return is_filled(device, 0) && fl_region_check(&region) == NULL ? 0 : 1;
 }
 
-static void forked(const struct fl_pin *how, int (*child)(void))
-{
-    region_begin(NULL);
-    struct fl_extent *other = take(MIB(1));
-    device = pin_as(MIB(4), how);
-    fill(device, 0x21);
-    fl_region_fork_lock(&region);
-    int status = fake_child(child);
-    fl_region_fork_parent(&region);
-    assert_int_equal(status, 0);
-    assert_true(is_filled(device, 0x21));
-    assert_settled();
-    fl_region_give_pinned(&region, device);
-    give(other);
-    assert_settled();
-}
-
 static void children_have_it_as_was_asked(void **state)
 {
-    static const struct fl_pin wiped = {.node = -1, .fork = FL_PIN_WIPED};
-    static const struct fl_pin copied = {.node = -1, .fork = FL_PIN_COPIED};
-    (void)state;
-    forked(&plainly, child_without);
-    forked(&wiped, child_wiped);
-    forked(&copied, child_with);
+    static const struct {
+        struct fl_pin how;
+        int (*child)(void);
+    } row[] = {
+        {{.node = -1}, child_without},
+        {{.node = -1, .fork = FL_PIN_WIPED}, child_wiped},
+        {{.node = -1, .fork = FL_PIN_COPIED}, child_with},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        region_begin(NULL);
+        device = pin_as(MIB(4), &row[i].how);
+        fill(device, 0x21);
+        assert_int_equal(fork_with(row[i].child), 0);
+        assert_true(is_filled(device, 0x21));
+        assert_settled();
+        fl_region_give_pinned(&region, device);
+        assert_settled();
+    }
 }
 
 static void only_want_of_memory_refuses(void **state)
 {
-    static const struct fl_region_config small = {.huge = true, .eager_max = MIB(2)};
     struct fl_extent *e = NULL;
-    (void)state;
-    region_begin(&small);
+    region_begin(&(struct fl_region_config){.huge = true, .eager_max = MIB(2)});
     e = pin(MIB(32)); /* more than is had unasked */
     assert_int_equal(region.held.populated, MIB(32));
     fl_region_give_pinned(&region, e);
@@ -233,8 +218,6 @@ static void only_want_of_memory_refuses(void **state)
 
 static void free_memory_comes_first(void **state)
 {
-    (void)state;
-    region_begin(NULL);
     struct fl_extent *x = take(MIB(8)), *wall = take(MIB(2));
     give(x);
     fake_forget();
@@ -249,8 +232,6 @@ static void free_memory_comes_first(void **state)
 static void so_many_hands_fill_it(void **state)
 {
     static const struct fl_pin three = {.node = -1, .threads = 3};
-    (void)state;
-    region_begin(NULL);
     fake.pretend_populate = true;
     struct fl_extent *e = pin_as(MIB(256), &three);
     assert_int_equal(fake.helpers, 2);
@@ -267,8 +248,6 @@ static bool is_pinned_at(uintptr_t base, size_t len)
 
 static void any_byte_of_it_is_known(void **state)
 {
-    (void)state;
-    region_begin(NULL);
     struct fl_extent *before = take(KIB(64)), *e = NULL;
     assert_false(is_pinned_at(before->base, MIB(64)));
     e = pin(MIB(4));
@@ -290,8 +269,6 @@ static void any_byte_of_it_is_known(void **state)
 
 static void what_was_done_to_its_maps_is_undone(void **state)
 {
-    (void)state;
-    region_begin(NULL);
     struct fl_extent *e = pin(MIB(4));
     struct fl_range all = fl_extent_range(e);
     fl_region_note_remapped(&region, (struct fl_range){all.base + MIB(1), KIB(4)});
@@ -305,7 +282,6 @@ static void what_was_done_to_its_maps_is_undone(void **state)
 static void a_divided_one_keeps_its_memory(void **state)
 {
     static struct fl_inner in;
-    (void)state;
     memset(&in, 0, sizeof in);
     in.shift = 16;
     region_begin(NULL);
@@ -343,16 +319,16 @@ static void a_divided_one_keeps_its_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_whole_populated_and_no_block_of_mallocs),
-        cmocka_unit_test(advice_comes_first_and_fork_last),
+        cmocka_unit_test_setup(it_is_whole_populated_and_no_block_of_mallocs, plain_begin),
+        cmocka_unit_test_setup(advice_comes_first_and_fork_last, plain_begin),
         cmocka_unit_test(nothing_is_taken_from_it),
-        cmocka_unit_test(repair_steps_over_it),
+        cmocka_unit_test_setup(repair_steps_over_it, plain_begin),
         cmocka_unit_test(children_have_it_as_was_asked),
         cmocka_unit_test(only_want_of_memory_refuses),
-        cmocka_unit_test(free_memory_comes_first),
-        cmocka_unit_test(so_many_hands_fill_it),
-        cmocka_unit_test(any_byte_of_it_is_known),
-        cmocka_unit_test(what_was_done_to_its_maps_is_undone),
+        cmocka_unit_test_setup(free_memory_comes_first, plain_begin),
+        cmocka_unit_test_setup(so_many_hands_fill_it, plain_begin),
+        cmocka_unit_test_setup(any_byte_of_it_is_known, plain_begin),
+        cmocka_unit_test_setup(what_was_done_to_its_maps_is_undone, plain_begin),
         cmocka_unit_test(a_divided_one_keeps_its_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

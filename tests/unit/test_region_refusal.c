@@ -5,15 +5,10 @@
 
 #include <errno.h>
 
-static int each(void **state)
-{
-    (void)state;
-    region_begin(NULL);
-    return 0;
-}
-
 /* Half of the machine is in use, or nearly. */
-static const char half_used[] = "MemTotal: 2097152 kB\nMemAvailable: 1052672 kB\n"; /* 4 MiB less */
+static const char nearly_half[] =
+    "MemTotal: 2097152 kB\nMemAvailable: 1052672 kB\n"; /* 4 MiB less */
+static const char half_used[] = "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n";
 
 static void may_populate_says_why_not(void **state)
 {
@@ -32,12 +27,11 @@ static void may_populate_says_why_not(void **state)
         {0, 0, KIB(512) + KIB(4), MIB(2), FL_REFUSED_LENGTH}, /* an eighth of 4 MiB */
         {0, 0, KIB(512), MIB(6), FL_REFUSED_HALF},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         struct fl_region_config c = {
             .huge = true, .eager_max = table[i].eager_max, .limit = table[i].limit};
         region_begin(&c);
-        fake_file("/proc/meminfo", half_used);
+        fake_file("/proc/meminfo", nearly_half);
         fl_region_lock(&region);
         enum fl_refusal why = fl_region_may_populate(&region, table[i].len, table[i].fresh, NULL);
         if (why == FL_REFUSED_LOOK) {
@@ -51,8 +45,7 @@ static void may_populate_says_why_not(void **state)
 
 static void beyond_half_small_requests_take_what_they_touch(void **state)
 {
-    (void)state;
-    fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
+    fake_file("/proc/meminfo", half_used);
     struct fl_extent *e = take(MIB(3));
     assert_non_null(e);
     assert_int_equal(e->content, FL_CONTENT_POPULATED);
@@ -73,8 +66,7 @@ static void beyond_half_small_requests_take_what_they_touch(void **state)
 
 static void beyond_half_large_requests_are_lazy_in_huge_pages(void **state)
 {
-    (void)state;
-    fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
+    fake_file("/proc/meminfo", half_used);
     assert_int_equal(take(MIB(16) - KIB(4))->content, FL_CONTENT_POPULATED);
     fake_forget();
     assert_int_equal(take(MIB(16))->content, FL_CONTENT_LAZY);
@@ -85,15 +77,14 @@ static void beyond_half_large_requests_are_lazy_in_huge_pages(void **state)
 
 static void on_touch_growth_takes_what_is_there_as_it_is(void **state)
 {
-    (void)state;
-    struct fl_extent *x = take(MIB(2)), *y = take(MIB(2)), *guard = take(MIB(2));
+    struct fl_extent *x = take(MIB(2)), *y = take_walled(MIB(2));
     uintptr_t base = x->base;
     fill(x, 1);
     fill(y, 2);
     give(y);
     assert_int_equal(fl_region_purge(&region, 0), MIB(2));
     give(x);
-    fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
+    fake_file("/proc/meminfo", half_used);
     region.budget.left = 0;
     fake_forget();
     struct fl_extent *e = take_zeroed(MIB(3)); /* dirty, then EMPTY */
@@ -102,14 +93,11 @@ static void on_touch_growth_takes_what_is_there_as_it_is(void **state)
     assert_int_equal(bytes_there(e), MIB(2));
     assert_true(is_filled(e, 0));
     assert_sound();
-    assert_non_null(guard);
 }
 
 static void small_eager_max_grows_on_touch_too(void **state)
 {
-    struct fl_region_config c = {.huge = true, .eager_max = MIB(1)};
-    (void)state;
-    region_begin(&c);
+    region_begin(&(struct fl_region_config){.huge = true, .eager_max = MIB(1)});
     assert_non_null(take(MIB(1)));
     assert_int_equal(fake.count[FAKE_POPULATE] != 0, 1);
     fake_forget();
@@ -121,9 +109,7 @@ static void small_eager_max_grows_on_touch_too(void **state)
 
 static void under_a_limit_small_requests_are_left_to_the_next(void **state)
 {
-    struct fl_region_config c = {.huge = true, .limit = MIB(4)};
-    (void)state;
-    region_begin(&c);
+    region_begin(&(struct fl_region_config){.huge = true, .limit = MIB(4)});
     assert_non_null(take(MIB(4)));
     assert_null(take(MIB(16) - KIB(4)));
     assert_int_equal(region.held.populated, MIB(4));
@@ -133,8 +119,7 @@ static void under_a_limit_small_requests_are_left_to_the_next(void **state)
 
 static void only_what_was_missing_counts_as_populated(void **state)
 {
-    (void)state;
-    struct fl_extent *x = take(MIB(2)), *y = take(MIB(2)), *z = take(MIB(2)), *guard = take(MIB(2));
+    struct fl_extent *x = take(MIB(2)), *y = take(MIB(2)), *z = take_walled(MIB(2));
     give(x);
     give(z);
     assert_int_equal(fl_region_purge(&region, 0), MIB(4));
@@ -145,12 +130,10 @@ static void only_what_was_missing_counts_as_populated(void **state)
     assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(2));
     assert_int_equal(in_window(FAKE_POPULATE, 1)->range.len, MIB(2));
     assert_int_equal(stats().populate_bytes - before, MIB(4));
-    assert_non_null(guard);
 }
 
 static void absurd_sizes_are_refused_before_anything_is_asked(void **state)
 {
-    (void)state;
     region_clear();
     fake.memory_total = MIB(48);
     fake.swap_total = MIB(16);
@@ -166,7 +149,6 @@ static void absurd_sizes_are_refused_before_anything_is_asked(void **state)
 
 static void nothing_is_absurd_where_the_memory_is_unknown(void **state)
 {
-    (void)state;
     region_clear();
     fake.memory_total = 0;
     fake.pretend_populate = true;
@@ -178,15 +160,15 @@ static void nothing_is_absurd_where_the_memory_is_unknown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(may_populate_says_why_not, each),
-        cmocka_unit_test_setup(beyond_half_small_requests_take_what_they_touch, each),
-        cmocka_unit_test_setup(beyond_half_large_requests_are_lazy_in_huge_pages, each),
-        cmocka_unit_test_setup(on_touch_growth_takes_what_is_there_as_it_is, each),
-        cmocka_unit_test_setup(small_eager_max_grows_on_touch_too, each),
-        cmocka_unit_test_setup(under_a_limit_small_requests_are_left_to_the_next, each),
-        cmocka_unit_test_setup(only_what_was_missing_counts_as_populated, each),
-        cmocka_unit_test_setup(absurd_sizes_are_refused_before_anything_is_asked, each),
-        cmocka_unit_test_setup(nothing_is_absurd_where_the_memory_is_unknown, each),
+        cmocka_unit_test_setup(may_populate_says_why_not, plain_begin),
+        cmocka_unit_test_setup(beyond_half_small_requests_take_what_they_touch, plain_begin),
+        cmocka_unit_test_setup(beyond_half_large_requests_are_lazy_in_huge_pages, plain_begin),
+        cmocka_unit_test_setup(on_touch_growth_takes_what_is_there_as_it_is, plain_begin),
+        cmocka_unit_test_setup(small_eager_max_grows_on_touch_too, plain_begin),
+        cmocka_unit_test_setup(under_a_limit_small_requests_are_left_to_the_next, plain_begin),
+        cmocka_unit_test_setup(only_what_was_missing_counts_as_populated, plain_begin),
+        cmocka_unit_test_setup(absurd_sizes_are_refused_before_anything_is_asked, plain_begin),
+        cmocka_unit_test_setup(nothing_is_absurd_where_the_memory_is_unknown, plain_begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,6 @@ void __wrap_fl_zero_streaming(void *base, size_t len)
 
 static int each(void **state)
 {
-    (void)state;
     region_begin(NULL);
     cleared = pieces = 0;
     meanwhile = NULL;
@@ -43,50 +42,28 @@ static uint64_t look_twice(void)
     return fl_region_rezero(&region);
 }
 
-static struct fl_extent *guard;
-
-/* A free extent of `len` bytes full of 0xee, `into` bytes behind the first address, before a
- * guard. */
-static struct fl_extent *dirty(size_t into, size_t len)
+/* A free extent of `len` bytes full of 0xee from the first address on, before a guard. */
+static struct fl_extent *dirty(size_t len)
 {
-    if (into != 0) {
-        fill(take(into), 0x22);
-    }
     struct fl_extent *e = take(len);
     uintptr_t base = e->base;
-    guard = take(MIB(2));
+
+    (void)take_guard(MIB(2));
     fill(e, 0xee);
-    fill(guard, 0x11);
     give(e);
     return fl_extent_free_at(&region.space, base, 0);
 }
 
-static void assert_guarded(void)
+/* 64 MiB, and a look has found that no request comes. */
+static void dirty_and_quiet(void)
 {
-    assert_true(is_filled(guard, 0x11));
-    assert_settled();
-}
-
-static void where_first_touches_wait_it_takes_a_piece_at_a_time(void **state)
-{
-    const struct fl_region_config c = {.huge = true, .first_touch = true};
-    (void)state;
-    region_begin(&c);
-    (void)dirty(0, MIB(40));
+    (void)dirty(MIB(64));
     (void)fl_region_rezero(&region);
-    for (unsigned i = 1; i <= 3; i++) {
-        assert_int_equal(fl_region_rezero(&region), 0);
-        assert_int_equal(pieces, i);
-    }
-    assert_int_equal(cleared, MIB(40));
-    assert_int_equal(fl_region_rezero(&region), UINT64_MAX);
-    assert_guarded();
 }
 
 static void it_waits_for_a_quiet_while(void **state)
 {
-    (void)state;
-    struct fl_extent *e = dirty(0, MIB(8));
+    struct fl_extent *e = dirty(MIB(8));
     uint64_t ns = rest_least;
     for (int i = 0; i < 6; i++) { /* a request at least between two looks */
         ns = ns < rest_most ? 2 * ns : rest_most;
@@ -103,8 +80,7 @@ static void it_waits_for_a_quiet_while(void **state)
 
 static void calloc_clears_nothing_of_it(void **state)
 {
-    (void)state;
-    struct fl_extent *e = dirty(0, MIB(40));
+    struct fl_extent *e = dirty(MIB(40));
     uintptr_t base = e->base;
     (void)look_twice();
     assert_int_equal(cleared, MIB(40));
@@ -122,31 +98,9 @@ static void calloc_clears_nothing_of_it(void **state)
     assert_guarded();
 }
 
-static void what_was_used_since_is_dirty_again(void **state)
-{
-    (void)state;
-    uintptr_t base = dirty(0, MIB(16))->base;
-    (void)look_twice();
-    struct fl_extent *a = take(MIB(4)), *b = take(MIB(4));
-    fill(a, 1);
-    fill(b, 1);
-    assert_true(fl_region_resize(&region, b, MIB(6)));
-    memset(bytes(b), 1, MIB(6));
-    assert_true(fl_region_resize(&region, b, MIB(1)));
-    give(a);
-    struct fl_extent *z = take_zeroed(MIB(4));
-    assert_true(z->base == base && is_filled(z, 0));
-    give(b);
-    give(z);
-    z = take_zeroed(MIB(16));
-    assert_true(z->base == base && is_filled(z, 0));
-    assert_guarded();
-}
-
 static void dirty_parts_on_either_side_are_cleared_and_join(void **state)
 {
-    (void)state;
-    uintptr_t base = dirty(0, MIB(24))->base;
+    uintptr_t base = dirty(MIB(24))->base;
     (void)look_twice();
     struct fl_extent *a = take(MIB(6)), *b = take(MIB(12)), *d = take(MIB(6));
     fill(a, 1);
@@ -169,28 +123,24 @@ static void dirty_parts_on_either_side_are_cleared_and_join(void **state)
 
 static void small_remains_are_left_alone(void **state)
 {
-    (void)state;
-    struct fl_extent *a = take(KIB(512)), *e = take(MIB(4)), *b = take(KIB(4)),
-                     *small = take(KIB(900));
+    assert_non_null(take(KIB(512)));
+    struct fl_extent *e = take(MIB(4));
+    assert_non_null(take(KIB(4)));
+    struct fl_extent *small = take(KIB(900));
     uintptr_t large_base = e->base, small_base = small->base;
-    guard = take(MIB(2));
-    fill(guard, 0x11);
+    (void)take_guard(MIB(2));
     give(e); /* from 0.5 to 4.5: one whole huge page */
     give(small);
     (void)look_twice();
     assert_int_equal(cleared, MIB(2));
     assert_int_equal(fl_extent_free_at(&region.space, large_base, 0)->zeroed.len, MIB(2));
     assert_int_equal(fl_extent_free_at(&region.space, small_base, 0)->zeroed.len, 0);
-    assert_non_null(a);
-    assert_non_null(b);
     assert_guarded();
 }
 
 static void clearing_in_vain_comes_to_an_end(void **state)
 {
-    (void)state;
-    (void)dirty(0, MIB(64));
-    (void)fl_region_rezero(&region);
+    dirty_and_quiet();
     region.rezero.credit = MIB(40);
     atomic_store(&region.wants_worker, false);
     assert_true(fl_region_rezero(&region) == UINT64_MAX);
@@ -200,9 +150,8 @@ static void clearing_in_vain_comes_to_an_end(void **state)
     assert_int_equal(cleared, MIB(32));
     assert_non_null(take(MIB(8))); /* malloc earns nothing */
     assert_int_equal(region.rezero.credit, MIB(8));
-    struct fl_extent *z = take_zeroed(MIB(2)); /* eight times as much, as it was worth it */
+    assert_non_null(take_zeroed(MIB(2))); /* eight times as much, as it was worth it */
     assert_int_equal(region.rezero.credit, MIB(24));
-    assert_non_null(z);
     (void)look_twice();
     assert_int_equal(cleared, MIB(16));
     assert_int_equal(region.rezero.credit, MIB(8));
@@ -211,7 +160,6 @@ static void clearing_in_vain_comes_to_an_end(void **state)
 
 static void credit_has_a_bound(void **state)
 {
-    (void)state;
     region.rezero.credit = 0;
     fl_region_lock(&region);
     fl_rezero_earn(&region.rezero, SIZE_MAX / 2);
@@ -221,8 +169,7 @@ static void credit_has_a_bound(void **state)
 
 static void not_while_memory_is_tight(void **state)
 {
-    (void)state;
-    struct fl_extent *e = dirty(0, MIB(8));
+    struct fl_extent *e = dirty(MIB(8));
     atomic_store(&region.tight, true);
     assert_true(look_twice() == UINT64_MAX);
     assert_int_equal(cleared, 0);
@@ -234,10 +181,8 @@ static void not_while_memory_is_tight(void **state)
 
 static void where_first_touches_wait_it_is_a_piece_at_a_time(void **state)
 {
-    static const struct fl_region_config c = {.huge = true, .first_touch = true};
-    (void)state;
-    region_begin(&c);
-    (void)dirty(0, MIB(40));
+    region_begin(&(struct fl_region_config){.huge = true, .first_touch = true});
+    (void)dirty(MIB(40));
     assert_true(look_twice() == 0);
     assert_int_equal(cleared, MIB(16));
     assert_true(fl_region_rezero(&region) == 0);
@@ -262,9 +207,7 @@ static void request(void *base, size_t len)
 
 static void a_request_ends_it(void **state)
 {
-    (void)state;
-    (void)dirty(0, MIB(64));
-    (void)fl_region_rezero(&region);
+    dirty_and_quiet();
     meanwhile = request;
     (void)fl_region_rezero(&region);
     assert_int_equal(cleared, MIB(16));
@@ -284,9 +227,7 @@ static void purge(void *base, size_t len)
 
 static void a_purge_leaves_what_is_being_cleared(void **state)
 {
-    (void)state;
-    (void)dirty(0, MIB(64));
-    (void)fl_region_rezero(&region);
+    dirty_and_quiet();
     meanwhile = purge;
     (void)fl_region_rezero(&region);
     assert_int_equal(fl_region_free(&region).bytes, MIB(16));
@@ -318,9 +259,7 @@ static void fork_now(void *base, size_t len)
 
 static void a_child_forked_meanwhile_finds_none_of_it(void **state)
 {
-    (void)state;
-    (void)dirty(0, MIB(64));
-    (void)fl_region_rezero(&region);
+    dirty_and_quiet();
     child_status = -1;
     meanwhile = fork_now;
     (void)fl_region_rezero(&region);
@@ -332,23 +271,18 @@ static void a_child_forked_meanwhile_finds_none_of_it(void **state)
 
 static void without_descriptors_nothing_is_cleared(void **state)
 {
-    (void)state;
-    (void)dirty(0, MIB(8));
-    size_t used = region.space.descriptors.used;
-    SLIST_INIT(&region.space.descriptors.stash.spare);
-    region.space.descriptors.stash.n = 0;
-    region.space.descriptors.used = UINT32_MAX; /* no more are to be had */
+    (void)dirty(MIB(8));
+    withhold_descriptors(true);
     assert_true(look_twice() == UINT64_MAX);
     assert_int_equal(cleared, 0);
-    region.space.descriptors.used = used;
+    withhold_descriptors(false);
     assert_guarded();
 }
 
 /* What the kernel was told it may take it may not any more once zeros have been written to it. */
 static void cleared_memory_is_offered_to_the_kernel_anew(void **state)
 {
-    (void)state;
-    struct fl_extent *e = dirty(0, MIB(8));
+    struct fl_extent *e = dirty(MIB(8));
     fl_region_soften(&region);
     e = fl_extent_free_at(&region.space, region.space.first, 0);
     assert_int_equal(e->unreclaimable, 0);
@@ -364,10 +298,8 @@ static void cleared_memory_is_offered_to_the_kernel_anew(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(where_first_touches_wait_it_takes_a_piece_at_a_time, each),
         cmocka_unit_test_setup(it_waits_for_a_quiet_while, each),
         cmocka_unit_test_setup(calloc_clears_nothing_of_it, each),
-        cmocka_unit_test_setup(what_was_used_since_is_dirty_again, each),
         cmocka_unit_test_setup(dirty_parts_on_either_side_are_cleared_and_join, each),
         cmocka_unit_test_setup(small_remains_are_left_alone, each),
         cmocka_unit_test_setup(clearing_in_vain_comes_to_an_end, each),

@@ -5,10 +5,7 @@
 
 static void a_full_node_gives_way_to_the_next(void **state)
 {
-    (void)state;
-    begin_divided();
-    struct fl_extent *own = take_on(0, MIB(4));
-    give(own);
+    give(take_on(0, MIB(4)));
     full[0] = true;
     assert_lies(take_on(0, MIB(4)), 0); /* what is free there serves still */
     assert_lies(take_on(0, MIB(4)), 1);
@@ -29,8 +26,6 @@ static bool has_room_once_purged(unsigned zone, size_t bytes)
 static void what_is_free_of_several_nodes_goes_before_a_full_one_gives_way(void **state)
 {
     struct fl_placing asked = placing;
-    (void)state;
-    region_begin(NULL);
     asked.has_room = has_room_once_purged;
     nmap = 0;
     fl_region_divide(&region, &asked);
@@ -46,8 +41,6 @@ static void what_is_free_of_several_nodes_goes_before_a_full_one_gives_way(void 
 /* What has gone back in pieces comes from the node anew. */
 static void holes_of_a_full_node_are_not_filled(void **state)
 {
-    (void)state;
-    begin_divided();
     struct fl_extent *e = take_on(0, KIB(512));
     assert_lies(take_on(0, KIB(512)), 0);
     give(e);
@@ -61,8 +54,6 @@ static void holes_of_a_full_node_are_not_filled(void **state)
 /* Half of the machine is in use: only what is touched may be taken. */
 static void what_waits_for_its_touch_goes_where_there_is_room(void **state)
 {
-    (void)state;
-    begin_divided();
     fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
     full[0] = true;
     assert_lies(take_on(0, MIB(4)), 1);
@@ -74,8 +65,6 @@ static void what_waits_for_its_touch_goes_where_there_is_room(void **state)
 
 static void a_thread_bound_to_a_full_node_is_refused(void **state)
 {
-    (void)state;
-    begin_divided();
     wished = (struct fl_wish){.n = 1, .zone = {1}, .strict = true};
     full[1] = true;
     assert_null(take(MIB(4)));
@@ -99,8 +88,6 @@ static size_t lends_nothing(unsigned zone, size_t bytes)
 static void each_node_is_asked_for_a_loan(void **state)
 {
     static struct fl_inner arena[NODES];
-    (void)state;
-    begin_divided();
     (void)fl_region_prove(&region);
     for (unsigned i = 0; i < NODES; i++) {
         ask_on(i);
@@ -123,12 +110,13 @@ static void each_node_is_asked_for_a_loan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_full_node_gives_way_to_the_next),
-        cmocka_unit_test(what_is_free_of_several_nodes_goes_before_a_full_one_gives_way),
-        cmocka_unit_test(holes_of_a_full_node_are_not_filled),
-        cmocka_unit_test(what_waits_for_its_touch_goes_where_there_is_room),
-        cmocka_unit_test(a_thread_bound_to_a_full_node_is_refused),
-        cmocka_unit_test(each_node_is_asked_for_a_loan),
+        cmocka_unit_test_setup(a_full_node_gives_way_to_the_next, divided_begin),
+        cmocka_unit_test_setup(what_is_free_of_several_nodes_goes_before_a_full_one_gives_way,
+                               plain_begin),
+        cmocka_unit_test_setup(holes_of_a_full_node_are_not_filled, divided_begin),
+        cmocka_unit_test_setup(what_waits_for_its_touch_goes_where_there_is_room, divided_begin),
+        cmocka_unit_test_setup(a_thread_bound_to_a_full_node_is_refused, divided_begin),
+        cmocka_unit_test_setup(each_node_is_asked_for_a_loan, divided_begin),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

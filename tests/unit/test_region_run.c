@@ -21,8 +21,7 @@ static uintptr_t make_run(size_t n, bool empty_first, size_t behind)
         e[i] = take(PIECE);
         fill(e[i], 0xee);
     }
-    guard = take(behind);
-    fill(guard, 0x11);
+    guard = take_guard(behind);
     far = take(MIB(10));
     fill(far, 0xdd);
     assert_non_null(take(MIB(2)));
@@ -40,22 +39,8 @@ static uintptr_t make_run(size_t n, bool empty_first, size_t behind)
     return base;
 }
 
-static void assert_guarded(void)
-{
-    assert_true(is_filled(guard, 0x11));
-    assert_settled();
-}
-
-static int each(void **state)
-{
-    (void)state;
-    region_begin(NULL);
-    return 0;
-}
-
 static void nine_neighbours_serve_one_request(void **state)
 {
-    (void)state;
     for (int empty_first = 0; empty_first < 2; empty_first++) {
         region_begin(NULL);
         uintptr_t base = make_run(9, empty_first, MIB(32));
@@ -74,7 +59,6 @@ static void nine_neighbours_serve_one_request(void **state)
 
 static void a_run_of_more_is_not_looked_through(void **state)
 {
-    (void)state;
     uintptr_t base = make_run(12, false, MIB(32));
     struct fl_extent *e = take(10 * (size_t)PIECE);
     assert_true(e->base > guard->base);
@@ -86,7 +70,6 @@ static void a_run_of_more_is_not_looked_through(void **state)
 
 static void a_run_is_entered_where_it_costs_least(void **state)
 {
-    (void)state;
     uintptr_t base = make_run(5, true, MIB(32)); /* EMPTY, populated, EMPTY, populated, EMPTY */
     struct fl_extent *e = take(3 * (size_t)PIECE);
     assert_true(e->base == base + PIECE); /* one to populate, not two */
@@ -96,7 +79,6 @@ static void a_run_is_entered_where_it_costs_least(void **state)
 
 static void an_aligned_request_may_begin_within_a_run(void **state)
 {
-    (void)state;
     uintptr_t base = make_run(9, false, MIB(32));
     uintptr_t aligned = fl_align_up(base, MIB(4));
     struct fl_extent *e = take_aligned(5 * (size_t)PIECE, MIB(4));
@@ -111,12 +93,12 @@ static void an_aligned_request_may_begin_within_a_run(void **state)
  * before it. */
 static uintptr_t low_hole_and_high_run(bool more_free, uintptr_t *out_high)
 {
-    struct fl_extent *low = take(MIB(6)), *a = take(MIB(2)), *x = take(MIB(2)), *y = take(MIB(4)),
-                     *b = take(MIB(40)), *z = take(MIB(5)), *w = take(MIB(3)), *v = take(MIB(5));
+    struct fl_extent *low = take_walled(MIB(6)), *x = take(MIB(2)), *y = take(MIB(4));
+    assert_non_null(take(MIB(40)));
+    struct fl_extent *z = take(MIB(5)), *w = take(MIB(3)), *v = take(MIB(5));
     uintptr_t base = low->base;
 
-    guard = take(MIB(8));
-    fill(guard, 0x11);
+    (void)take_guard(MIB(8));
     *out_high = x->base;
     give(low);
     give(y);
@@ -127,8 +109,6 @@ static uintptr_t low_hole_and_high_run(bool more_free, uintptr_t *out_high)
         give(v);
     }
     fake_forget();
-    assert_non_null(a);
-    assert_non_null(b);
     assert_non_null(w);
     return base;
 }
@@ -136,7 +116,6 @@ static uintptr_t low_hole_and_high_run(bool more_free, uintptr_t *out_high)
 static void the_cheapest_run_while_more_may_be_held(void **state)
 {
     uintptr_t high;
-    (void)state;
     uintptr_t low = low_hole_and_high_run(false, &high);
     struct fl_extent *e = take(MIB(6));
     assert_true(e->base == high && e->base != low);
@@ -147,7 +126,6 @@ static void the_cheapest_run_while_more_may_be_held(void **state)
 static void the_lowest_run_where_pages_have_to_move(void **state)
 {
     uintptr_t high;
-    (void)state;
     uintptr_t low = low_hole_and_high_run(true, &high);
     size_t populated = region.held.populated;
     region.stats.in_use_peak = region.stats.in_use; /* nothing more may be held */
@@ -160,7 +138,6 @@ static void the_lowest_run_where_pages_have_to_move(void **state)
 
 static void free_pages_elsewhere_fill_each_hole_of_a_run(void **state)
 {
-    (void)state;
     for (int empty_first = 0; empty_first < 2; empty_first++) {
         region_begin(NULL);
         uintptr_t base = make_run(9, empty_first, MIB(8));
@@ -182,7 +159,6 @@ static void free_pages_elsewhere_fill_each_hole_of_a_run(void **state)
  * calloc can clear. */
 static void calloc_of_a_run_with_zeroed_parts_clears_the_others(void **state)
 {
-    (void)state;
     for (int empty_first = 0; empty_first < 2; empty_first++) {
         region_begin(NULL);
         uintptr_t base = make_run(9, empty_first, MIB(8));
@@ -200,11 +176,8 @@ static void calloc_of_a_run_with_zeroed_parts_clears_the_others(void **state)
     }
 }
 
-static uintptr_t refused; /* the hole that cannot be had */
-
 static void a_hole_that_is_refused_changes_nothing(void **state)
 {
-    (void)state;
     for (unsigned nth = 1; nth <= 4; nth++) {
         region_begin(NULL);
         uintptr_t base = make_run(9, false, MIB(32));
@@ -227,14 +200,13 @@ static void a_hole_that_is_refused_changes_nothing(void **state)
 
 static void a_hole_that_others_use_is_left_to_them(void **state)
 {
-    (void)state;
     for (unsigned nth = 1; nth <= 4; nth++) {
         region_begin(NULL);
         if (is_reserved()) { /* nothing can be mapped there */
             return;
         }
         uintptr_t base = make_run(9, false, MIB(32));
-        refused = base + (2 * nth - 1) * (size_t)PIECE;
+        uintptr_t refused = base + (2 * nth - 1) * (size_t)PIECE;
         struct fl_range theirs = {refused + KIB(64), KIB(4)};
         assert_int_equal(fl_sys_linux.map_at(theirs), 0);
         *(volatile char *)theirs.base = 7;
@@ -254,7 +226,6 @@ static void a_hole_that_others_use_is_left_to_them(void **state)
 
 static void growing_over_a_run_of_nine(void **state)
 {
-    (void)state;
     struct fl_extent *e = take(PIECE);
     fill(e, 0x55);
     uintptr_t base = make_run(9, true, MIB(32));
@@ -275,16 +246,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nine_neighbours_serve_one_request),
-        cmocka_unit_test_setup(a_run_of_more_is_not_looked_through, each),
-        cmocka_unit_test_setup(a_run_is_entered_where_it_costs_least, each),
-        cmocka_unit_test_setup(an_aligned_request_may_begin_within_a_run, each),
-        cmocka_unit_test_setup(the_cheapest_run_while_more_may_be_held, each),
-        cmocka_unit_test_setup(the_lowest_run_where_pages_have_to_move, each),
+        cmocka_unit_test_setup(a_run_of_more_is_not_looked_through, plain_begin),
+        cmocka_unit_test_setup(a_run_is_entered_where_it_costs_least, plain_begin),
+        cmocka_unit_test_setup(an_aligned_request_may_begin_within_a_run, plain_begin),
+        cmocka_unit_test_setup(the_cheapest_run_while_more_may_be_held, plain_begin),
+        cmocka_unit_test_setup(the_lowest_run_where_pages_have_to_move, plain_begin),
         cmocka_unit_test(free_pages_elsewhere_fill_each_hole_of_a_run),
         cmocka_unit_test(calloc_of_a_run_with_zeroed_parts_clears_the_others),
         cmocka_unit_test(a_hole_that_is_refused_changes_nothing),
         cmocka_unit_test(a_hole_that_others_use_is_left_to_them),
-        cmocka_unit_test_setup(growing_over_a_run_of_nine, each),
+        cmocka_unit_test_setup(growing_over_a_run_of_nine, plain_begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

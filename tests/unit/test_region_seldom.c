@@ -53,21 +53,18 @@ static unsigned left_of(unsigned requests, size_t touched)
 
 static void what_is_seldom_touched_is_left_to_the_touch(void **state)
 {
-    (void)state;
     assert_int_equal(left_of(EVERY, KIB(4)), 1);
     assert_int_equal(left_of(EVERY, KIB(4)), EVERY);
 }
 
 static void what_is_touched_goes_on_being_populated(void **state)
 {
-    (void)state;
     assert_int_equal(left_of(4 * EVERY, KIB(512)), 4);
     assert_int_equal(left_of(4 * EVERY, KIB(256)), 4);
 }
 
 static void a_program_may_change(void **state)
 {
-    (void)state;
     (void)left_of(4 * EVERY, KIB(4));
     (void)left_of(12 * EVERY, KIB(512));
     assert_int_equal(left_of(4 * EVERY, KIB(512)), 4);
@@ -75,7 +72,6 @@ static void a_program_may_change(void **state)
 
 static void a_part_of_a_hole_tells_nothing(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 2 * EVERY; i++) {
         struct fl_extent *a = take(KIB(512));
         fill(a, 1);
@@ -90,7 +86,6 @@ static void a_part_of_a_hole_tells_nothing(void **state)
 /* Of a short one calloc would clear each page, by a fault. */
 static void calloc_of_a_short_one_has_it_populated(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 2 * EVERY; i++) {
         struct fl_extent *e = take_zeroed(KIB(128));
         assert_int_equal(e->left & FL_LEFT_UNSEEN, 0);
@@ -103,7 +98,6 @@ static void calloc_of_a_short_one_has_it_populated(void **state)
 
 static void who_wants_it_at_once_gets_it(void **state)
 {
-    (void)state;
     region.config.wait_for_touch = false;
     assert_int_equal(left_of(2 * EVERY, KIB(4)), 0);
 }

@@ -11,7 +11,6 @@
 /* Where new memory waits for its touch a large hole does, too, and calloc brings nothing in. */
 static void holes_wait_for_their_touch(void **state)
 {
-    (void)state;
     region.config.wait_for_touch = true;
     give_but(4);
     (void)fl_region_purge(&region, 0);
@@ -35,7 +34,6 @@ static void holes_wait_for_their_touch(void **state)
 /* Between its holes lies what is untouched so far. */
 static void filling_holes_brings_nothing_else_in(void **state)
 {
-    (void)state;
     region.config.wait_for_touch = true;
     struct fl_extent *low = take(KIB(512)), *e = take(MIB(8)), *high = take(KIB(512));
     struct fl_range within = fl_range_inner(fl_extent_range(e), MIB(2));
@@ -75,7 +73,6 @@ static size_t populated_in_window(void)
 /* Its block would come in by base pages. */
 static void what_is_untouched_is_not_split_off(void **state)
 {
-    (void)state;
     region.config.wait_for_touch = true;
     struct fl_extent *e = take(KIB(512));
     fake_forget();
@@ -95,7 +92,6 @@ static void what_is_untouched_is_not_split_off(void **state)
 /* Of two blocks that were freed; the first one's first fringe stays. */
 static void fringes_are_looked_at_once_each(void **state)
 {
-    (void)state;
     region.config.wait_for_touch = true;
     struct fl_extent *low = take(KIB(512)), *a = take(MIB(4)), *mid = take(MIB(1)),
                      *b = take(MIB(4)), *high = take(KIB(512));
@@ -131,7 +127,6 @@ static void take_all_again(void)
 
 static void steps_longer_than_the_age_keep_their_pieces(void **state)
 {
-    (void)state;
     give_but(2);
     tick_times(5);
     assert_int_equal(region.held.populated, MIB(4));
@@ -158,7 +153,6 @@ static void steps_longer_than_the_age_keep_their_pieces(void **state)
 /* The last block's hole, and what comes behind it. */
 static void what_grows_over_a_hole_pays_once_for_each(void **state)
 {
-    (void)state;
     give_block(15);
     assert_int_equal(fl_region_purge(&region, 0), KIB(512));
     fake_forget();
@@ -176,7 +170,6 @@ static void what_grows_over_a_hole_pays_once_for_each(void **state)
 /* Half of the machine is in use. */
 static void what_may_not_be_filled_waits_for_its_touch(void **state)
 {
-    (void)state;
     fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
     give_block(15);
     assert_int_equal(fl_region_purge(&region, 0), KIB(512));
@@ -200,7 +193,6 @@ static void what_may_not_be_filled_waits_for_its_touch(void **state)
 
 static void what_was_split_and_is_free_as_a_whole_goes_as_a_whole(void **state)
 {
-    (void)state;
     give_but(4);
     (void)fl_region_purge(&region, 0);
     fake_forget();
@@ -241,7 +233,6 @@ static struct fl_extent *rough_below_a_block(size_t more)
 
 static void what_lies_around_it_gives_its_pages(void **state)
 {
-    (void)state;
     struct fl_extent *wall = rough_below_a_block(MIB(8)), *e = take(MIB(18));
     fill(e, 1);
     assert_true(fake.count[FAKE_MOVE] != 0);
@@ -252,7 +243,6 @@ static void what_lies_around_it_gives_its_pages(void **state)
 
 static void what_lies_around_it_is_kept_from_children(void **state)
 {
-    (void)state;
     if (is_reserved()) {
         return;
     }
@@ -266,7 +256,6 @@ static void what_lies_around_it_is_kept_from_children(void **state)
 
 static void what_lies_around_it_is_the_kernels_to_take(void **state)
 {
-    (void)state;
     (void)rough_below_a_block(MIB(8));
     fl_region_soften(&region);
     assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(14));
@@ -275,7 +264,6 @@ static void what_lies_around_it_is_the_kernels_to_take(void **state)
 
 static void what_lies_around_it_is_bounded_under_a_filter(void **state)
 {
-    (void)state;
     struct fl_extent *wall = rough_below_a_block(MIB(40));
     fl_sys_confine(true);
     give(wall);
@@ -287,7 +275,6 @@ static void what_lies_around_it_is_bounded_under_a_filter(void **state)
 /* A call that waits does not wait for all of it. */
 static void it_goes_in_part(void **state)
 {
-    (void)state;
     give_but(4);
     (void)fl_region_purge(&region, 0);
     for (int i = 0; i < BLOCKS; i += 4) {
@@ -320,7 +307,6 @@ static void split_the_first(void)
 
 static void what_is_full_for_a_while_becomes_one_again(void **state)
 {
-    (void)state;
     give_but(4);
     region.wants_worker = false;
     (void)fl_region_purge(&region, 0);
@@ -350,7 +336,6 @@ static void what_is_full_for_a_while_becomes_one_again(void **state)
 
 static void where_none_is_to_be_had_it_is_tried_again(void **state)
 {
-    (void)state;
     split_the_first();
     fake.page[fake.npages++] = (struct fake_page){
         .base = block[0]->base, .present = MIB(2), .own = MIB(2), .refusal = -ENOMEM};
@@ -367,7 +352,6 @@ static void where_none_is_to_be_had_it_is_tried_again(void **state)
 /* One that was touched in part would grow. */
 static void what_is_not_all_there_is_left_as_it_is(void **state)
 {
-    (void)state;
     split_the_first();
     fake.page[fake.npages++] = (struct fake_page){
         .base = block[0]->base, .present = MIB(2) - KIB(4), .own = MIB(2) - KIB(4)};
@@ -403,7 +387,6 @@ static void purge_the_first(struct fl_range huge)
 
 static void what_is_freed_while_it_is_mended_goes_as_a_whole(void **state)
 {
-    (void)state;
     split_the_first();
     repair();
     fake.on_survey = free_the_first;
@@ -417,7 +400,6 @@ static void what_is_freed_while_it_is_mended_goes_as_a_whole(void **state)
 
 static void what_goes_while_it_is_mended_is_forgotten(void **state)
 {
-    (void)state;
     split_the_first();
     repair();
     fake.on_survey = purge_the_first;
@@ -430,7 +412,6 @@ static void what_goes_while_it_is_mended_is_forgotten(void **state)
 
 static void one_that_the_program_laid_hands_on_is_left_alone(void **state)
 {
-    (void)state;
     give(block[1]);
     (void)fl_region_purge(&region, 0);
     block[1] = take(KIB(512));

@@ -16,7 +16,6 @@ static struct fl_reserve *stock(void)
 
 static void without_demand_there_is_none(void **state)
 {
-    (void)state;
     (void)stock_begin(&wish);
     size_t mapped = fake_mapped();
     assert_int_equal(fl_region_refill(&region), UINT64_MAX);
@@ -26,7 +25,6 @@ static void without_demand_there_is_none(void **state)
 
 static void the_goal_is_a_share_of_the_peak(void **state)
 {
-    (void)state;
     if (!stock_begin(NULL)) {
         return;
     }
@@ -42,7 +40,6 @@ static void the_goal_is_a_share_of_the_peak(void **state)
 
 static void the_goal_is_no_more_than_was_asked_for(void **state)
 {
-    (void)state;
     if (!stock_begin(NULL)) {
         return;
     }
@@ -57,7 +54,6 @@ static void the_goal_is_no_more_than_was_asked_for(void **state)
 
 static void the_goal_leaves_what_may_be_held_at_all(void **state)
 {
-    (void)state;
     if (!stock_begin(NULL)) {
         return;
     }
@@ -73,7 +69,6 @@ static void the_goal_leaves_what_may_be_held_at_all(void **state)
 
 static void the_option_says_how_much(void **state)
 {
-    (void)state;
     if (!stock_begin(&wish)) {
         return;
     }
@@ -88,7 +83,6 @@ static void the_option_says_how_much(void **state)
 /* After mlockall(MCL_FUTURE) what is mapped is in memory. */
 static void no_more_is_mapped_than_is_wanted(void **state)
 {
-    (void)state;
     if (!stock_begin(&wish)) {
         return;
     }
@@ -115,7 +109,6 @@ static void no_more_is_mapped_than_is_wanted(void **state)
 static void where_faults_bring_none_it_is_filled_by_collapse(void **state)
 {
     static const struct fl_region_config c = {.huge = true, .collapse = true, .stock = MIB(64)};
-    (void)state;
     if (!stock_begin(&c)) {
         return;
     }
@@ -136,7 +129,6 @@ static void where_faults_bring_none_it_is_filled_by_collapse(void **state)
 
 static void demand_fades(void **state)
 {
-    (void)state;
     if (!stock_begin(&wish)) {
         return;
     }
@@ -153,7 +145,6 @@ static void demand_fades(void **state)
 
 static void it_is_refilled_below_half(void **state)
 {
-    (void)state;
     if (!stock_filled(&wish)) {
         return;
     }
@@ -190,7 +181,6 @@ static void take_meanwhile(struct fl_range r)
 
 static void requests_come_while_it_is_filled(void **state)
 {
-    (void)state;
     if (!stock_begin(&wish)) {
         return;
     }
@@ -211,7 +201,6 @@ static void take_long(struct fl_range r)
 
 static void it_waits_while_the_kernel_searches_for_huge_pages(void **state)
 {
-    (void)state;
     if (!stock_begin(&wish)) {
         return;
     }
@@ -234,7 +223,6 @@ static void it_waits_while_the_kernel_searches_for_huge_pages(void **state)
 
 static void it_goes_back_when_it_has_aged(void **state)
 {
-    (void)state;
     if (!stock_filled(&wish)) {
         return;
     }
@@ -253,7 +241,6 @@ static void it_goes_back_when_it_has_aged(void **state)
 /* Of what has been taken the map remains, and what did not move. */
 static void what_is_left_of_it_goes_back_too(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         if (!stock_filled(&wish)) {
             return;
@@ -278,7 +265,6 @@ static void what_is_left_of_it_goes_back_too(void **state)
 
 static void a_purge_of_all_takes_it(void **state)
 {
-    (void)state;
     if (!stock_filled(&wish)) {
         return;
     }
@@ -291,7 +277,6 @@ static void a_purge_of_all_takes_it(void **state)
 
 static void what_the_kernel_does_not_take_back_stays_stock(void **state)
 {
-    (void)state;
     if (!stock_filled(&wish)) {
         return;
     }
@@ -305,7 +290,6 @@ static void what_the_kernel_does_not_take_back_stays_stock(void **state)
 
 static void what_cannot_be_filled_is_not_counted(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         if (!stock_begin(&wish)) {
             return;
@@ -322,7 +306,6 @@ static void what_cannot_be_filled_is_not_counted(void **state)
 static void there_is_none_where_it_is_not_wanted(void **state)
 {
     struct fl_region_config c[] = {wish, wish, wish, wish};
-    (void)state;
     c[0].no_stock = true;
     c[1].method = FL_METHOD_NONE;
     c[2].limit = MIB(80); /* 64 are live */
@@ -340,7 +323,6 @@ static void there_is_none_where_it_is_not_wanted(void **state)
 
 static void in_a_reserved_window_there_is_none(void **state)
 {
-    (void)state;
     region_clear();
     fake.no_quiet_addresses = fake.pretend_populate = true;
     assert_int_equal(fl_region_start(&region, &wish), 0);
@@ -351,7 +333,6 @@ static void in_a_reserved_window_there_is_none(void **state)
 
 static void without_addresses_there_is_none(void **state)
 {
-    (void)state;
     if (!stock_begin(&wish)) {
         return;
     }
@@ -386,7 +367,6 @@ static int child_without(void)
 
 static void children_have_none_of_it(void **state)
 {
-    (void)state;
     if (!stock_filled(&wish)) {
         return;
     }
@@ -416,7 +396,6 @@ static void fork_amid_a_release(void)
 
 static void children_forked_amid_a_change_have_none_of_it(void **state)
 {
-    (void)state;
     if (!stock_begin(&wish)) {
         return;
     }
@@ -444,7 +423,6 @@ static int child_with_maps_in_the_way(void)
 
 static void a_child_that_has_inherited_it_does_without(void **state)
 {
-    (void)state;
     if (!stock_begin(&wish)) {
         return;
     }

@@ -16,7 +16,6 @@ static struct fl_reserve *stock(void)
 
 static void calloc_takes_from_it_and_clears_nothing(void **state)
 {
-    (void)state;
     if (!stock_filled(&wish)) {
         return;
     }
@@ -33,7 +32,6 @@ static void calloc_takes_from_it_and_clears_nothing(void **state)
 
 static void malloc_takes_from_it_before_the_kernel_has_to_give(void **state)
 {
-    (void)state;
     if (!stock_filled(&wish)) {
         return;
     }
@@ -46,7 +44,6 @@ static void malloc_takes_from_it_before_the_kernel_has_to_give(void **state)
 
 static void malloc_takes_from_free_extents_before_it(void **state)
 {
-    (void)state;
     if (!stock_filled(&wish)) {
         return;
     }
@@ -69,7 +66,6 @@ static void malloc_takes_from_free_extents_before_it(void **state)
 
 static void requests_take_pieces_of_several_chunks(void **state)
 {
-    (void)state;
     if (!stock_filled(&wish)) {
         return;
     }
@@ -97,7 +93,6 @@ static void requests_take_pieces_of_several_chunks(void **state)
 
 static void requests_take_so_many_pieces_and_no_more(void **state)
 {
-    (void)state;
     if (!stock_begin(&wish)) {
         return;
     }
@@ -132,7 +127,6 @@ static int stop_after(struct fl_range from, uintptr_t to, size_t *most)
 
 static void what_does_not_move_at_all_is_stock_again(void **state)
 {
-    (void)state;
     if (!stock_filled(&wish)) {
         return;
     }
@@ -148,7 +142,6 @@ static void what_does_not_move_at_all_is_stock_again(void **state)
 static void a_chunk_whose_rest_is_unknown_is_made_anew(void **state)
 {
     static const size_t before[] = {KIB(4), MIB(2), MIB(3), MIB(20) - KIB(4)};
-    (void)state;
     for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
         if (!stock_filled(&wish)) {
             return;
@@ -199,7 +192,6 @@ static int others_purge_and_refill(struct fl_range from, uintptr_t to, size_t *m
 
 static void pages_on_their_way_are_in_no_other_block(void **state)
 {
-    (void)state;
     if (!stock_filled(&wish)) {
         return;
     }
@@ -227,7 +219,6 @@ static void pages_on_their_way_are_in_no_other_block(void **state)
 static void what_mremap_takes_from_it_is_for_children_too(void **state)
 {
     struct fl_region_config c = wish;
-    (void)state;
     c.method = FL_METHOD_REMAP;
     if (!stock_filled(&c)) {
         return;

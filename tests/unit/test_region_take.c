@@ -6,13 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-static int each(void **state)
-{
-    (void)state;
-    region_begin(NULL);
-    return 0;
-}
-
 static size_t resident(const struct fl_extent *e)
 {
     size_t n = 0;
@@ -23,7 +16,6 @@ static size_t resident(const struct fl_extent *e)
 
 static void memory_is_there_before_it_is_handed_out(void **state)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(3));
     assert_int_equal(resident(e), MIB(3));
     assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(4));
@@ -37,7 +29,6 @@ static void memory_is_there_before_it_is_handed_out(void **state)
 static void calloc_of_fresh_memory_clears_nothing(void **state)
 {
     struct fl_region_config small_pages = {.huge = false};
-    (void)state;
     region_begin(&small_pages);
     fake.pretend_populate = true; /* so whatever becomes resident was touched by us */
     struct fl_extent *e = take_zeroed(MIB(5));
@@ -47,7 +38,6 @@ static void calloc_of_fresh_memory_clears_nothing(void **state)
 
 static void calloc_of_dirty_memory_clears_all_of_it(void **state)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(1));
     uintptr_t base = e->base;
     fill(e, 0xaa);
@@ -63,7 +53,6 @@ static void calloc_of_dirty_memory_clears_all_of_it(void **state)
 static void calloc_of_a_mixed_run_clears_only_the_dirty_parts(void **state)
 {
     struct fl_region_config small_pages = {.huge = false};
-    (void)state;
     region_begin(&small_pages);
     struct fl_extent *x = take(MIB(2)), *y = take(MIB(2)), *z = take(MIB(2)), *guard = take(MIB(2));
     uintptr_t x_base = x->base;
@@ -85,7 +74,6 @@ static void calloc_of_a_mixed_run_clears_only_the_dirty_parts(void **state)
 
 static void calloc_across_dirty_between_two_empty(void **state)
 {
-    (void)state;
     struct fl_extent *x = take(MIB(2)), *y = take(MIB(2)), *z = take(MIB(2)), *guard = take(MIB(2));
     uintptr_t x_base = x->base;
     fill(x, 1);
@@ -108,7 +96,6 @@ static void calloc_across_dirty_between_two_empty(void **state)
 
 static void a_kernel_without_populate_gets_a_touch_of_each_page(void **state)
 {
-    (void)state;
     for (int how = 0; how < 2; how++) {
         struct fl_region_config c = {.huge = false, .populate_by_touch = how == 0};
         region_begin(&c);
@@ -135,7 +122,6 @@ static void take_and_write_the_rest(struct fl_range r)
 static void touching_leaves_what_others_wrote_meanwhile(void **state)
 {
     struct fl_region_config c = {.huge = false};
-    (void)state;
     region_begin(&c);
     other = NULL;
     fake.rc[FAKE_POPULATE] = -EINVAL;
@@ -149,7 +135,6 @@ static void touching_leaves_what_others_wrote_meanwhile(void **state)
 
 static void a_refused_population_is_counted_and_served(void **state)
 {
-    (void)state;
     fake.rc[FAKE_POPULATE] = -ENOMEM;
     struct fl_extent *e = take_zeroed(MIB(2));
     assert_non_null(e);
@@ -161,7 +146,6 @@ static void a_refused_population_is_counted_and_served(void **state)
 static void requests_beyond_eager_max_are_left_to_the_kernel(void **state)
 {
     struct fl_region_config c = {.huge = true, .eager_max = MIB(16)};
-    (void)state;
     region_begin(&c);
     assert_int_equal(take(MIB(16))->content, FL_CONTENT_POPULATED);
     size_t populated = region.held.populated;
@@ -179,7 +163,6 @@ static void requests_beyond_eager_max_are_left_to_the_kernel(void **state)
 
 static void default_eager_max_is_an_eighth_of_what_is_available(void **state)
 {
-    (void)state;
     static const char text[] =
         "MemTotal: 2097152 kB\nMemAvailable: 1310720 kB\n"; /* 256 MiB beyond half */
     fake_file("/proc/meminfo", text);
@@ -193,7 +176,6 @@ static void default_eager_max_is_an_eighth_of_what_is_available(void **state)
 static void sparse_lazy_memory_goes_back_at_once(void **state)
 {
     struct fl_region_config c = {.huge = true, .eager_max = MIB(16)};
-    (void)state;
     region_begin(&c);
     struct fl_extent *e = take(MIB(32));
     uintptr_t base = e->base;
@@ -209,7 +191,6 @@ static void sparse_lazy_memory_goes_back_at_once(void **state)
 static void dense_lazy_memory_is_kept(void **state)
 {
     struct fl_region_config c = {.huge = true, .eager_max = MIB(16)};
-    (void)state;
     region_begin(&c);
     struct fl_extent *e = take(MIB(18));
     fill(e, 5);
@@ -227,7 +208,6 @@ static void dense_lazy_memory_is_kept(void **state)
 static void lazy_memory_whose_residency_is_unknown_goes_back(void **state)
 {
     struct fl_region_config c = {.huge = true, .eager_max = MIB(16)};
-    (void)state;
     region_begin(&c);
     struct fl_extent *e = take(MIB(18));
     fill(e, 5);
@@ -248,7 +228,6 @@ static void lazy_memory_whose_residency_is_unknown_goes_back(void **state)
 static void the_limit_bounds_what_is_populated(void **state)
 {
     struct fl_region_config c = {.huge = true, .limit = MIB(8)};
-    (void)state;
     region_begin(&c);
     struct fl_extent *a = take(MIB(4)), *b = take(MIB(4));
     assert_non_null(a);
@@ -266,7 +245,6 @@ static void the_limit_bounds_what_is_populated(void **state)
 static void at_the_limit_free_memory_elsewhere_makes_room(void **state)
 {
     struct fl_region_config c = {.huge = true, .limit = MIB(8)};
-    (void)state;
     region_begin(&c);
     struct fl_extent *a = take(MIB(2)), *b = take(MIB(2)), *d = take(MIB(2)), *e = take(MIB(2));
     give(a);
@@ -282,7 +260,6 @@ static void at_the_limit_free_memory_elsewhere_makes_room(void **state)
 static void dense_lazy_memory_beyond_the_limit_goes_back(void **state)
 {
     struct fl_region_config c = {.huge = true, .limit = MIB(8)};
-    (void)state;
     region_begin(&c);
     struct fl_extent *e = take(MIB(16));
     assert_int_equal(e->content, FL_CONTENT_LAZY);
@@ -294,7 +271,6 @@ static void dense_lazy_memory_beyond_the_limit_goes_back(void **state)
 
 static void short_memory_is_not_populated(void **state)
 {
-    (void)state;
     fake_file("/proc/meminfo", "MemTotal: 8192 kB\nMemAvailable: 2048 kB\n");
     assert_null(take(KIB(64))); /* a huge page would be more than there is */
     assert_int_equal(region.held.populated, 0);
@@ -303,7 +279,6 @@ static void short_memory_is_not_populated(void **state)
 
 static void the_kernel_is_not_asked_for_each_request(void **state)
 {
-    (void)state;
     assert_non_null(take(MIB(2)));
     unsigned asked = fake.count[FAKE_READ_FILE];
     for (int i = 0; i < 20; i++) {
@@ -329,7 +304,6 @@ static void waste_of(size_t from, size_t step, int n, unsigned percent)
 
 static void waste_is_bounded(void **state)
 {
-    (void)state;
     waste_of(MIB(2), 0, 100, 2);
     waste_of(MIB(2), 12345, 100, 2);
     waste_of(MIB(7) / 2, 54321, 100, 2);
@@ -341,7 +315,6 @@ static void waste_is_bounded(void **state)
 static void pages_without_thp_ask_for_none(void **state)
 {
     struct fl_region_config c = {.huge = false};
-    (void)state;
     region_begin(&c);
     assert_non_null(take(MIB(3)));
     assert_int_equal(in_window(FAKE_ADVISE, 0)->advice, FL_ADVICE_NO_HUGE);
@@ -361,7 +334,6 @@ static void take_time(struct fl_range r)
  * the processor. */
 static void a_second_for_huge_pages_is_too_much_but_not_a_second_of_others(void **state)
 {
-    (void)state;
     for (int others = 0; others < 2; others++) {
         region_begin(NULL);
         fake.now_ns = 1;
@@ -381,26 +353,26 @@ static void a_second_for_huge_pages_is_too_much_but_not_a_second_of_others(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(memory_is_there_before_it_is_handed_out, each),
-        cmocka_unit_test_setup(calloc_of_fresh_memory_clears_nothing, each),
-        cmocka_unit_test_setup(calloc_of_dirty_memory_clears_all_of_it, each),
-        cmocka_unit_test_setup(calloc_of_a_mixed_run_clears_only_the_dirty_parts, each),
-        cmocka_unit_test_setup(calloc_across_dirty_between_two_empty, each),
-        cmocka_unit_test_setup(a_kernel_without_populate_gets_a_touch_of_each_page, each),
-        cmocka_unit_test_setup(touching_leaves_what_others_wrote_meanwhile, each),
-        cmocka_unit_test_setup(a_refused_population_is_counted_and_served, each),
-        cmocka_unit_test_setup(requests_beyond_eager_max_are_left_to_the_kernel, each),
-        cmocka_unit_test_setup(default_eager_max_is_an_eighth_of_what_is_available, each),
-        cmocka_unit_test_setup(sparse_lazy_memory_goes_back_at_once, each),
-        cmocka_unit_test_setup(dense_lazy_memory_is_kept, each),
-        cmocka_unit_test_setup(lazy_memory_whose_residency_is_unknown_goes_back, each),
-        cmocka_unit_test_setup(the_limit_bounds_what_is_populated, each),
-        cmocka_unit_test_setup(at_the_limit_free_memory_elsewhere_makes_room, each),
-        cmocka_unit_test_setup(dense_lazy_memory_beyond_the_limit_goes_back, each),
-        cmocka_unit_test_setup(short_memory_is_not_populated, each),
-        cmocka_unit_test_setup(the_kernel_is_not_asked_for_each_request, each),
-        cmocka_unit_test_setup(waste_is_bounded, each),
-        cmocka_unit_test_setup(pages_without_thp_ask_for_none, each),
+        cmocka_unit_test_setup(memory_is_there_before_it_is_handed_out, plain_begin),
+        cmocka_unit_test_setup(calloc_of_fresh_memory_clears_nothing, plain_begin),
+        cmocka_unit_test_setup(calloc_of_dirty_memory_clears_all_of_it, plain_begin),
+        cmocka_unit_test_setup(calloc_of_a_mixed_run_clears_only_the_dirty_parts, plain_begin),
+        cmocka_unit_test_setup(calloc_across_dirty_between_two_empty, plain_begin),
+        cmocka_unit_test_setup(a_kernel_without_populate_gets_a_touch_of_each_page, plain_begin),
+        cmocka_unit_test_setup(touching_leaves_what_others_wrote_meanwhile, plain_begin),
+        cmocka_unit_test_setup(a_refused_population_is_counted_and_served, plain_begin),
+        cmocka_unit_test_setup(requests_beyond_eager_max_are_left_to_the_kernel, plain_begin),
+        cmocka_unit_test_setup(default_eager_max_is_an_eighth_of_what_is_available, plain_begin),
+        cmocka_unit_test_setup(sparse_lazy_memory_goes_back_at_once, plain_begin),
+        cmocka_unit_test_setup(dense_lazy_memory_is_kept, plain_begin),
+        cmocka_unit_test_setup(lazy_memory_whose_residency_is_unknown_goes_back, plain_begin),
+        cmocka_unit_test_setup(the_limit_bounds_what_is_populated, plain_begin),
+        cmocka_unit_test_setup(at_the_limit_free_memory_elsewhere_makes_room, plain_begin),
+        cmocka_unit_test_setup(dense_lazy_memory_beyond_the_limit_goes_back, plain_begin),
+        cmocka_unit_test_setup(short_memory_is_not_populated, plain_begin),
+        cmocka_unit_test_setup(the_kernel_is_not_asked_for_each_request, plain_begin),
+        cmocka_unit_test_setup(waste_is_bounded, plain_begin),
+        cmocka_unit_test_setup(pages_without_thp_ask_for_none, plain_begin),
         cmocka_unit_test(a_second_for_huge_pages_is_too_much_but_not_a_second_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

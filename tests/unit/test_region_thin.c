@@ -97,7 +97,6 @@ static void fill_part(struct fl_extent *e, size_t from, size_t to, unsigned char
 
 static void a_block_that_stays_empty_is_thin(void **state)
 {
-    (void)state;
     if (!can()) {
         return;
     }
@@ -124,7 +123,6 @@ static void a_block_that_stays_empty_is_thin(void **state)
 /* The next one gets huge pages again where the first one lay. */
 static void who_comes_after_it_has_huge_pages(void **state)
 {
-    (void)state;
     if (!can()) {
         return;
     }
@@ -144,7 +142,6 @@ static void who_comes_after_it_has_huge_pages(void **state)
 
 static void what_fills_is_left_alone(void **state)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(BLOCK_MIB));
     for (size_t at = 0; at < MIB(BLOCK_MIB); at += MIB(8)) {
         fill_part(e, at, at + MIB(8), 1);
@@ -158,7 +155,6 @@ static void what_fills_is_left_alone(void **state)
 /* They may have been written. */
 static void zeros_alone_say_nothing(void **state)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(BLOCK_MIB));
     for (size_t at = 0; at < MIB(BLOCK_MIB); at += MIB(8)) {
         fill_part(e, at, at + MIB(8), 0);
@@ -172,7 +168,6 @@ static void zeros_alone_say_nothing(void **state)
 /* By eight threads side by side, of which each has written a few pages at the first look. */
 static void what_is_being_filled_is_left_alone(void **state)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(BLOCK_MIB));
     size_t share = MIB(BLOCK_MIB) / 8;
     for (size_t done = 0; done < MIB(2); done += KIB(64)) {
@@ -188,7 +183,6 @@ static void what_is_being_filled_is_left_alone(void **state)
 
 static void a_thin_block_that_fills_is_thin_no_more(void **state)
 {
-    (void)state;
     if (!can()) {
         return;
     }
@@ -215,7 +209,6 @@ static void a_thin_block_that_fills_is_thin_no_more(void **state)
 /* Others of its kind have shown themselves. */
 static void a_hundred_blocks_of_a_kind_are_thin(void **state)
 {
-    (void)state;
     if (!can()) {
         return;
     }
@@ -248,7 +241,6 @@ static void a_hundred_blocks_of_a_kind_are_thin(void **state)
 /* A look has so many samples. Whom it had none for has taught nothing, neither this nor that. */
 static void who_had_no_look_does_not_rest(void **state)
 {
-    (void)state;
     if (!can()) {
         return;
     }
@@ -273,7 +265,6 @@ static void who_had_no_look_does_not_rest(void **state)
 /* Each has a huge page of its own, or none, and there are more of them than slots. */
 static void many_short_blocks_show_it_together(void **state)
 {
-    (void)state;
     if (!can() || is_reserved()) { /* the window is too small for so many */
         return;
     }
@@ -309,7 +300,6 @@ static void many_short_blocks_show_it_together(void **state)
 
 static void what_rests_is_looked_at_less_and_less(void **state)
 {
-    (void)state;
     (void)take(MIB(BLOCK_MIB));
     uint64_t first = look();
     for (int i = 0; i < 400; i++) {
@@ -339,7 +329,6 @@ static int split_nothing_back(struct fl_range r, size_t *out)
 /* Before Linux 6.7 nothing is known; before 6.12 nothing goes back, and the rest is base pages. */
 static void on_an_old_kernel(void **state)
 {
-    (void)state;
     if (!can()) {
         return;
     }
@@ -362,7 +351,6 @@ static void on_an_old_kernel(void **state)
 /* Too many maps. */
 static void where_the_kernel_refuses_it_stays_as_it_is(void **state)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(BLOCK_MIB));
     touch_little(e, 0, MIB(32));
     fake.rc[FAKE_ADVISE] = -ENOMEM;
@@ -375,7 +363,6 @@ static void where_the_kernel_refuses_it_stays_as_it_is(void **state)
 
 static void a_thin_block_grows_and_moves_as_such(void **state)
 {
-    (void)state;
     if (!can()) {
         return;
     }

@@ -19,7 +19,6 @@ static void forget_what_is_sparse(void)
 
 static void new_memory_is_not_populated(void **state)
 {
-    (void)state;
     for (size_t len = KIB(64); len <= MIB(256); len *= 4) {
         struct fl_extent *e = take(len);
         assert_int_equal(bytes_there(e), 0);
@@ -36,7 +35,6 @@ static void new_memory_is_not_populated(void **state)
 static void those_who_set_eager_max_get_it_populated(void **state)
 {
     static const struct fl_region_config eager = {.huge = true, .eager_max = MIB(16)};
-    (void)state;
     region_begin(&eager);
     struct fl_extent *e = take(MIB(8));
     assert_int_equal(bytes_there(e), MIB(8));
@@ -47,7 +45,6 @@ static void those_who_set_eager_max_get_it_populated(void **state)
 
 static void what_was_touched_serves_the_next_request(void **state)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(8));
     fill(e, 1);
     uintptr_t base = e->base;
@@ -65,7 +62,6 @@ static void what_was_touched_serves_the_next_request(void **state)
 
 static void calloc_brings_nothing_in(void **state)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(64));
     for (size_t at = MIB(1); at < MIB(64); at += MIB(16)) {
         touch_at(e, at);
@@ -81,7 +77,6 @@ static void calloc_brings_nothing_in(void **state)
 
 static void calloc_clears_all_where_it_is_unknown(void **state)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(8));
     touch_at(e, MIB(5));
     free_looked_at(e);
@@ -95,7 +90,6 @@ static void calloc_clears_all_where_it_is_unknown(void **state)
 static void calloc_finds_every_piece(void **state)
 {
     static const struct fl_region_config c = {.wait_for_touch = true};
-    (void)state;
     region_begin(&c);
     struct fl_extent *e = take(MIB(8));
     for (size_t at = 0; at < MIB(8); at += KIB(28)) {
@@ -111,7 +105,6 @@ static void calloc_finds_every_piece(void **state)
 
 static void a_block_is_cleared_where_it_was_touched(void **state)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(16));
     touch_at(e, MIB(9));
     touch_at(e, MIB(15));
@@ -129,7 +122,6 @@ static void a_block_is_cleared_where_it_was_touched(void **state)
 
 static void clearing_ahead_brings_nothing_in(void **state)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(64));
     uintptr_t base = e->base;
     touch_at(e, MIB(33));
@@ -150,7 +142,6 @@ static void clearing_ahead_brings_nothing_in(void **state)
 /* Free extents give their pages, and they have next to none. */
 static void holes_move_as_holes(void **state)
 {
-    (void)state;
     struct fl_extent *low = take(MIB(16)), *wall = take(MIB(2)), *high = take(MIB(16));
     struct fl_extent *end = take(MIB(2));
     fill(wall, 1);
@@ -195,7 +186,6 @@ static int calloc_amid_the_move(struct fl_range from, uintptr_t to, size_t *most
 /* What is free behind a request lies in a huge page that another's pages still move into. */
 static void what_comes_after_the_look_is_cleared_too(void **state)
 {
-    (void)state;
     struct fl_extent *a = take(MIB(8)), *low = take(MIB(2)), *b = take(MIB(8)),
                      *high = take(MIB(2));
     fill(a, 0xa1);
@@ -216,7 +206,6 @@ static void what_comes_after_the_look_is_cleared_too(void **state)
 
 static void growing_brings_nothing_in(void **state)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(8));
     touch_at(e, 0);
     assert_true(fl_region_resize(&region, e, MIB(64)));
@@ -241,7 +230,6 @@ static void growing_brings_nothing_in(void **state)
  * off stays hollow. */
 static void holes_are_known_of_what_merges(void **state)
 {
-    (void)state;
     struct fl_extent *whole = take(MIB(8)), *hollow = take(MIB(32)), *wall = take(MIB(2));
     fill(whole, 1);
     fl_region_note_touched(&region, whole);
@@ -268,7 +256,6 @@ static void holes_are_known_of_what_merges(void **state)
 
 static void holes_are_known_beside_what_is_apart(void **state)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(16));
     struct fl_range part = {fl_align_up(e->base, MIB(2)) + MIB(4), MIB(4)};
     uintptr_t base = e->base;
@@ -287,7 +274,6 @@ static void holes_are_known_beside_what_is_apart(void **state)
  * there. */
 static void small_blocks_are_not_looked_at(void **state)
 {
-    (void)state;
     struct fl_extent *e = take(KIB(64));
     assert_int_equal(e->left & FL_LEFT_UNSEEN, 0);
     fl_region_clear(&region, e);
@@ -297,7 +283,6 @@ static void small_blocks_are_not_looked_at(void **state)
 
 static void a_free_is_looked_at_once(void **state)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(256));
     free_looked_at(e);
     unsigned looks = fake.count[FAKE_RESIDENT];
@@ -310,7 +295,6 @@ static void a_free_is_looked_at_once(void **state)
 
 static void frees_tell_what_is_touched(void **state)
 {
-    (void)state;
     struct fl_extent *full = take(MIB(8)), *hollow = take(MIB(16)), *most = take(MIB(64));
     fill(full, 1);
     touch_at(hollow, 0);
@@ -330,7 +314,6 @@ static void frees_tell_what_is_touched(void **state)
 
 static void the_stock_follows_what_is_touched(void **state)
 {
-    (void)state;
     if (is_reserved()) {
         return;
     }
@@ -351,7 +334,6 @@ static void the_stock_follows_what_is_touched(void **state)
 static void base_pages_are_populated_where_they_are_touched(void **state)
 {
     static const struct fl_region_config c = {.wait_for_touch = true};
-    (void)state;
     region_begin(&c);
     struct fl_extent *e = take(MIB(8));
     assert_int_equal(bytes_there(e), 0);
@@ -368,7 +350,6 @@ static void base_pages_are_populated_where_they_are_touched(void **state)
 /* Its pagemap, a page for 4 MiB, comes in with what is cut to other blocks later. */
 static void the_pagemap_waits_too(void **state)
 {
-    (void)state;
     assert_non_null(take(MIB(2)));
     uintptr_t window = region.space.window.all.base, pagemap = region.space.pagemap.all.base;
     struct fl_extent *e = take(MIB(768));

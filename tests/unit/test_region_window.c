@@ -11,7 +11,6 @@ static const struct fl_region_config plain = {.huge = true};
 
 static int each(void **state)
 {
-    (void)state;
     region_clear();
     return 0;
 }
@@ -24,7 +23,6 @@ static size_t parts(void)
 
 static void start_at_quiet_addresses_maps_nothing(void **state)
 {
-    (void)state;
     if (fake.no_quiet_addresses) {
         return; /* this run is about the other way */
     }
@@ -44,7 +42,6 @@ static void start_at_quiet_addresses_maps_nothing(void **state)
 
 static void the_window_is_eight_times_the_memory(void **state)
 {
-    (void)state;
     if (fake.no_quiet_addresses) {
         return;
     }
@@ -71,7 +68,6 @@ static const unsigned others[][2] = {
 
 static void it_lies_where_no_other_does(void **state)
 {
-    (void)state;
     if (fake.no_quiet_addresses) {
         return;
     }
@@ -91,7 +87,6 @@ static void it_lies_where_no_other_does(void **state)
 
 static void a_taken_address_makes_it_try_another(void **state)
 {
-    (void)state;
     if (fake.no_quiet_addresses) {
         return;
     }
@@ -113,7 +108,6 @@ static void assert_nothing_left(void)
 
 static void refusals_halve_the_window_until_it_fits(void **state)
 {
-    (void)state;
     fake.no_quiet_addresses = true;
     assert_int_equal(fl_region_start(&region, &plain), 0);
     assert_true(region.space.window.reserved);
@@ -127,7 +121,6 @@ static void refusals_halve_the_window_until_it_fits(void **state)
 
 static void a_refused_part_gives_the_others_back(void **state)
 {
-    (void)state;
     for (unsigned skip = 1; skip <= 2; skip++) { /* pagemap, descriptors */
         region_clear();
         fake.no_quiet_addresses = true;
@@ -141,7 +134,6 @@ static void a_refused_part_gives_the_others_back(void **state)
 
 static void the_smallest_window_is_64_mib(void **state)
 {
-    (void)state;
     fake.no_quiet_addresses = true;
     fake.reserve_max = MIB(66);
     assert_int_equal(fl_region_start(&region, &plain), 0);
@@ -155,7 +147,6 @@ static void the_smallest_window_is_64_mib(void **state)
 
 static void without_metadata_there_is_no_window_and_nothing_mapped(void **state)
 {
-    (void)state;
     fake.no_quiet_addresses = true;
     fake.reserve_skip = 1;
     fake.reserve_refuse = 1000;
@@ -166,7 +157,6 @@ static void without_metadata_there_is_no_window_and_nothing_mapped(void **state)
 
 static void a_process_without_requests_has_no_descriptors(void **state)
 {
-    (void)state;
     assert_int_equal(fl_region_start(&region, &plain), 0);
     assert_int_equal(fake_usable(), 0);
     assert_int_equal(region.space.descriptors.used, 0);
@@ -176,7 +166,6 @@ static void a_process_without_requests_has_no_descriptors(void **state)
 
 static void what_is_charged_is_what_is_used(void **state)
 {
-    (void)state;
     assert_int_equal(fl_region_start(&region, &plain), 0);
     size_t idle = fake_usable();
     struct fl_extent *e = take(KIB(64));
@@ -192,7 +181,6 @@ static void what_is_charged_is_what_is_used(void **state)
 
 static void a_limit_on_memory_ends_growth_but_not_the_region(void **state)
 {
-    (void)state;
     assert_int_equal(fl_region_start(&region, &plain), 0);
     fake.charge_max = fake_usable() + MIB(6) + METADATA; /* RLIMIT_DATA or overcommit_memory=2 */
     struct fl_extent *a = take(MIB(2)), *b = take(MIB(2)), *c = take(MIB(2));
@@ -210,7 +198,6 @@ static void a_limit_on_memory_ends_growth_but_not_the_region(void **state)
 
 static void a_mapping_of_others_in_the_window_is_left_alone(void **state)
 {
-    (void)state;
     if (fake.no_quiet_addresses) {
         return;
     }

@@ -10,7 +10,6 @@ static int rc;
 
 static int each(void **state)
 {
-    (void)state;
     region_begin(NULL);
     rc = 0;
     return 0;
@@ -55,7 +54,6 @@ static void *reserve_many(void *kind)
 
 static void it_makes_no_descriptors(void **state)
 {
-    (void)state;
     assert_non_null(take(MIB(2)));
     fake_forget();
     run_as(FL_THREAD_APART, reserve_some);
@@ -79,7 +77,6 @@ static void *lock_and_unlock(void *kind)
 
 static void lazy_blocks_that_were_deferred_wait_for_others(void **state)
 {
-    (void)state;
     region.config.eager_max = MIB(1);
     struct fl_extent *lazy = take(MIB(32)), *plain = take(KIB(512));
     assert_int_equal(lazy->content, FL_CONTENT_LAZY);
@@ -109,7 +106,6 @@ static void *look(void *kind)
 
 static void it_waits_for_no_look_of_others(void **state)
 {
-    (void)state;
     fl_lock_acquire(&region.pages.asking);
     run_as(FL_THREAD_APART, look);
     assert_int_equal(rc, 0);
@@ -146,13 +142,11 @@ static size_t cleared_beside_a_look(enum fl_thread kind)
 
 static void it_clears_while_others_look(void **state)
 {
-    (void)state;
     assert_true(cleared_beside_a_look(FL_THREAD_APART) >= MIB(64));
 }
 
 static void with_the_program_s_descriptors_it_leaves_what_it_must_look_at(void **state)
 {
-    (void)state;
     assert_int_equal(cleared_beside_a_look(FL_THREAD_GUEST), 0);
 }
 

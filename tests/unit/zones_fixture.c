@@ -93,6 +93,12 @@ void begin_divided(void)
     divide();
 }
 
+int divided_begin(void **state)
+{
+    begin_divided();
+    return 0;
+}
+
 void ask_on(unsigned node)
 {
     wished = (struct fl_wish){.n = 2, .zone = {(uint8_t)node, (uint8_t)(1 - node)}};
