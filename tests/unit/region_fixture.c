@@ -161,6 +161,35 @@ unsigned char *stock_chunk(unsigned i)
     return (unsigned char *)region.pages.reserve.span.all.base + i * region.pages.reserve.chunk_len;
 }
 
+const struct fl_region_config stock_wish = {.huge = true, .stock = MIB(64)};
+
+int stock_none(void **state)
+{
+    assert_true(stock_begin(&stock_wish));
+    return 0;
+}
+
+int stock_ready(void **state)
+{
+    assert_true(stock_filled(&stock_wish));
+    return 0;
+}
+
+void stock_refill(size_t demand)
+{
+    region.refill.demand = demand;
+    (void)fl_region_refill(&region);
+}
+
+bool stock_is_absent(void)
+{
+    region_begin(NULL);
+    if (is_reserved()) {
+        print_message("no stock in a reserved window\n");
+    }
+    return is_reserved();
+}
+
 int fork_with(int (*child)(void))
 {
     fl_region_fork_lock(&region);

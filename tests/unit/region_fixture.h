@@ -61,6 +61,14 @@ bool stock_filled(const struct fl_region_config *c);
 #define assert_stock(bytes) assert_stock_at(bytes, __FILE__, __LINE__)
 void assert_stock_at(size_t ready, const char *file, int line);
 unsigned char *stock_chunk(unsigned i);
+/* A stock of 64 MiB, and set-ups of tests that have none of it yet, or all. */
+extern const struct fl_region_config stock_wish;
+int stock_none(void **state);
+int stock_ready(void **state);
+/* One call of the worker's, when so much was wanted. */
+void stock_refill(size_t demand);
+/* Says so where there is no stock, and its tests do not run. */
+bool stock_is_absent(void);
 
 /* fork(2) with its handlers: what `child` returns, as fake_child. beside: another thread forks. */
 int fork_with(int (*child)(void));
@@ -75,7 +83,7 @@ int plain_begin(void **state);
 void free_into(struct fl_cache *c, struct fl_extent *e);
 /* The same as take, with a live huge page behind it, lest it merges. */
 struct fl_extent *take_walled(size_t len);
-/* Takes what nobody may write to; assert_guarded: nobody has, and all is settled. */
+/* Takes what nothing may write to; assert_guarded: nothing has, and all is settled. */
 struct fl_extent *take_guard(size_t len);
 #define assert_guarded() assert_guarded_at(__FILE__, __LINE__)
 void assert_guarded_at(const char *file, int line);

@@ -1,5 +1,5 @@
-/* realloc in place: what gives way, what is taken over, what stays as it was. That bytes, lengths and
- * figures are right test_prop_region asserts. */
+/* realloc in place: what gives way, what is taken over, what stays as it was. test_prop_region
+ * asserts that bytes, lengths and figures are right. */
 #include "unit/cmocka_all.h"
 #include "unit/region_fixture.h"
 

@@ -8,13 +8,6 @@
 
 static int rc;
 
-static int each(void **state)
-{
-    region_begin(NULL);
-    rc = 0;
-    return 0;
-}
-
 /* `body` as a thread of that kind does it. */
 static void run_as(enum fl_thread kind, void *(*body)(void *))
 {
@@ -34,20 +27,13 @@ static unsigned calls(void)
     return n;
 }
 
-static void *reserve_some(void *kind)
-{
-    fl_thread = *(enum fl_thread *)kind;
-    fl_region_lock(&region);
-    rc = fl_extent_reserve(&region.space, 600);
-    fl_region_unlock(&region);
-    return NULL;
-}
+static size_t wanted; /* descriptors */
 
-static void *reserve_many(void *kind)
+static void *reserve(void *kind)
 {
     fl_thread = *(enum fl_thread *)kind;
     fl_region_lock(&region);
-    rc = fl_extent_reserve(&region.space, (size_t)1 << 13);
+    rc = fl_extent_reserve(&region.space, wanted);
     fl_region_unlock(&region);
     return NULL;
 }
@@ -56,12 +42,14 @@ static void it_makes_no_descriptors(void **state)
 {
     assert_non_null(take(MIB(2)));
     fake_forget();
-    run_as(FL_THREAD_APART, reserve_some);
+    wanted = 600;
+    run_as(FL_THREAD_APART, reserve);
     assert_int_equal(rc, 0);
-    run_as(FL_THREAD_GUEST, reserve_many);
+    wanted = 8192;
+    run_as(FL_THREAD_GUEST, reserve);
     assert_int_equal(rc, -ENOMEM);
     assert_int_equal(calls(), 0);
-    run_as(FL_THREAD_PROGRAM, reserve_many);
+    run_as(FL_THREAD_PROGRAM, reserve);
     assert_int_equal(rc, 0);
     assert_int_not_equal(calls(), 0);
     assert_settled();
@@ -153,9 +141,9 @@ static void with_the_program_s_descriptors_it_leaves_what_it_must_look_at(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(it_makes_no_descriptors, each),
-        cmocka_unit_test_setup(lazy_blocks_that_were_deferred_wait_for_others, each),
-        cmocka_unit_test_setup(it_waits_for_no_look_of_others, each),
+        cmocka_unit_test_setup(it_makes_no_descriptors, plain_begin),
+        cmocka_unit_test_setup(lazy_blocks_that_were_deferred_wait_for_others, plain_begin),
+        cmocka_unit_test_setup(it_waits_for_no_look_of_others, plain_begin),
         cmocka_unit_test_setup(it_clears_while_others_look, waiting_begin),
         cmocka_unit_test_setup(with_the_program_s_descriptors_it_leaves_what_it_must_look_at,
                                waiting_begin),
