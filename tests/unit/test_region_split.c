@@ -215,9 +215,8 @@ static void what_was_split_and_is_free_as_a_whole_goes_as_a_whole(void **state)
  * lies behind it. */
 static struct fl_extent *rough_below_a_block(size_t more)
 {
-    struct fl_extent *beside = take(more), *wall = take(MIB(2));
+    struct fl_extent *beside = take(more), *wall = take_guard(MIB(2));
 
-    fill(wall, 0x77);
     give_block(1);
     assert_int_equal(fl_region_purge(&region, 0), KIB(512));
     give(beside);
@@ -233,12 +232,11 @@ static struct fl_extent *rough_below_a_block(size_t more)
 
 static void what_lies_around_it_gives_its_pages(void **state)
 {
-    struct fl_extent *wall = rough_below_a_block(MIB(8)), *e = take(MIB(18));
-    fill(e, 1);
+    (void)rough_below_a_block(MIB(8));
+    fill(take(MIB(18)), 1);
     assert_true(fake.count[FAKE_MOVE] != 0);
     assert_int_equal(region.held.populated, MIB(20));
-    assert_true(is_filled(wall, 0x77));
-    assert_settled();
+    assert_guarded();
 }
 
 static void what_lies_around_it_is_kept_from_children(void **state)
@@ -327,8 +325,7 @@ static void what_is_full_for_a_while_becomes_one_again(void **state)
     const struct fake_call *c = in_window(FAKE_ADVISE, 0);
     assert_true(c->range.base == block[0]->base && c->range.len == MIB(2));
     assert_live_is_as_it_was();
-    give(block[1]); /* and it may be split once more */
-    block[1] = NULL;
+    give_block(1); /* and it may be split once more */
     assert_int_equal(fl_region_purge(&region, 0), KIB(512));
     assert_int_equal(region.pages.holes.split, 4);
     assert_live_is_as_it_was();
@@ -385,14 +382,19 @@ static void purge_the_first(struct fl_range huge)
     assert_int_equal(fl_region_purge(&region, 0), MIB(2));
 }
 
-static void what_is_freed_while_it_is_mended_goes_as_a_whole(void **state)
+static void mended_beside(void (*change)(struct fl_range huge))
 {
     split_the_first();
     repair();
-    fake.on_survey = free_the_first;
+    fake.on_survey = change;
     repair();
     assert_null(fake.on_survey);
     assert_sound();
+}
+
+static void what_is_freed_while_it_is_mended_goes_as_a_whole(void **state)
+{
+    mended_beside(free_the_first);
     assert_int_equal(fl_region_purge(&region, 0), MIB(2));
     assert_int_equal(region.pages.holes.split, 0);
     assert_live_is_as_it_was();
@@ -400,11 +402,7 @@ static void what_is_freed_while_it_is_mended_goes_as_a_whole(void **state)
 
 static void what_goes_while_it_is_mended_is_forgotten(void **state)
 {
-    split_the_first();
-    repair();
-    fake.on_survey = purge_the_first;
-    repair();
-    assert_null(fake.on_survey);
+    mended_beside(purge_the_first);
     assert_int_equal(region.pages.holes.split, 0);
     assert_int_equal(region.held.populated, MIB(6));
     assert_live_is_as_it_was();
@@ -412,10 +410,7 @@ static void what_goes_while_it_is_mended_is_forgotten(void **state)
 
 static void one_that_the_program_laid_hands_on_is_left_alone(void **state)
 {
-    give(block[1]);
-    (void)fl_region_purge(&region, 0);
-    block[1] = take(KIB(512));
-    fill(block[1], 2);
+    split_the_first();
     fl_region_note_remapped(&region, (struct fl_range){block[2]->base, KIB(4)});
     for (int i = 0; i < 4; i++) {
         repair();
@@ -426,26 +421,27 @@ static void one_that_the_program_laid_hands_on_is_left_alone(void **state)
 
 int main(void)
 {
+#define T(f) cmocka_unit_test_setup(f, blocks_begin)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(holes_wait_for_their_touch, blocks_begin),
-        cmocka_unit_test_setup(filling_holes_brings_nothing_else_in, blocks_begin),
-        cmocka_unit_test_setup(what_is_untouched_is_not_split_off, blocks_begin),
-        cmocka_unit_test_setup(fringes_are_looked_at_once_each, blocks_begin),
-        cmocka_unit_test_setup(steps_longer_than_the_age_keep_their_pieces, blocks_begin),
-        cmocka_unit_test_setup(what_grows_over_a_hole_pays_once_for_each, blocks_begin),
-        cmocka_unit_test_setup(what_may_not_be_filled_waits_for_its_touch, blocks_begin),
-        cmocka_unit_test_setup(what_was_split_and_is_free_as_a_whole_goes_as_a_whole, blocks_begin),
-        cmocka_unit_test_setup(what_lies_around_it_gives_its_pages, blocks_begin),
-        cmocka_unit_test_setup(what_lies_around_it_is_kept_from_children, blocks_begin),
-        cmocka_unit_test_setup(what_lies_around_it_is_the_kernels_to_take, blocks_begin),
-        cmocka_unit_test_setup(what_lies_around_it_is_bounded_under_a_filter, blocks_begin),
-        cmocka_unit_test_setup(it_goes_in_part, blocks_begin),
-        cmocka_unit_test_setup(what_is_full_for_a_while_becomes_one_again, blocks_begin),
-        cmocka_unit_test_setup(where_none_is_to_be_had_it_is_tried_again, blocks_begin),
-        cmocka_unit_test_setup(what_is_not_all_there_is_left_as_it_is, blocks_begin),
-        cmocka_unit_test_setup(what_is_freed_while_it_is_mended_goes_as_a_whole, blocks_begin),
-        cmocka_unit_test_setup(what_goes_while_it_is_mended_is_forgotten, blocks_begin),
-        cmocka_unit_test_setup(one_that_the_program_laid_hands_on_is_left_alone, blocks_begin),
+        T(holes_wait_for_their_touch),
+        T(filling_holes_brings_nothing_else_in),
+        T(what_is_untouched_is_not_split_off),
+        T(fringes_are_looked_at_once_each),
+        T(steps_longer_than_the_age_keep_their_pieces),
+        T(what_grows_over_a_hole_pays_once_for_each),
+        T(what_may_not_be_filled_waits_for_its_touch),
+        T(what_was_split_and_is_free_as_a_whole_goes_as_a_whole),
+        T(what_lies_around_it_gives_its_pages),
+        T(what_lies_around_it_is_kept_from_children),
+        T(what_lies_around_it_is_the_kernels_to_take),
+        T(what_lies_around_it_is_bounded_under_a_filter),
+        T(it_goes_in_part),
+        T(what_is_full_for_a_while_becomes_one_again),
+        T(where_none_is_to_be_had_it_is_tried_again),
+        T(what_is_not_all_there_is_left_as_it_is),
+        T(what_is_freed_while_it_is_mended_goes_as_a_whole),
+        T(what_goes_while_it_is_mended_is_forgotten),
+        T(one_that_the_program_laid_hands_on_is_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
