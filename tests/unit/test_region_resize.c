@@ -61,20 +61,6 @@ static void a_live_neighbour_blocks_growth(void **state)
     assert_sound();
 }
 
-/* By FAULTLESS_LIMIT, and by the kernel. */
-static void growth_that_is_refused_changes_nothing(void **state)
-{
-    for (int by_kernel = 0; by_kernel < 2; by_kernel++) {
-        region_begin(&(struct fl_region_config){.huge = true, .limit = by_kernel ? 0 : MIB(4)});
-        struct fl_extent *e = take(MIB(2));
-        fake.charge_max = by_kernel ? fake_usable() + MIB(1) : SIZE_MAX;
-        assert_false(fl_region_resize(&region, e, MIB(6)));
-        assert_int_equal(e->len, MIB(2));
-        assert_int_equal(region.held.populated, MIB(2));
-        assert_sound();
-    }
-}
-
 static void at_the_limit_growth_over_memory_that_is_there_succeeds(void **state)
 {
     region_begin(&(struct fl_region_config){.huge = true, .limit = MIB(4)});
@@ -172,7 +158,6 @@ int main(void)
         cmocka_unit_test_setup(growing_takes_over_populated_memory_without_the_kernel, plain_begin),
         cmocka_unit_test_setup(growing_into_empty_memory_populates_it, plain_begin),
         cmocka_unit_test_setup(a_live_neighbour_blocks_growth, plain_begin),
-        cmocka_unit_test(growth_that_is_refused_changes_nothing),
         cmocka_unit_test(at_the_limit_growth_over_memory_that_is_there_succeeds),
         cmocka_unit_test_setup(lazy_memory_gives_up_whole_huge_pages_in_place, lazy_begin),
         cmocka_unit_test_setup(lazy_memory_grows_in_place_and_stays_lazy, lazy_begin),

@@ -176,28 +176,6 @@ static void calloc_of_a_run_with_zeroed_parts_clears_the_others(void **state)
     }
 }
 
-static void a_hole_that_is_refused_changes_nothing(void **state)
-{
-    for (unsigned nth = 1; nth <= 4; nth++) {
-        region_begin(NULL);
-        uintptr_t base = make_run(9, false, MIB(32));
-        fl_look_make_table(&region); /* a refusal has it made */
-        size_t populated = region.held.populated, usable = fake_usable();
-        fake_fail_at(nth, 1u << FAKE_MAP_AT | 1u << FAKE_COMMIT);
-        fake.fail_enomem = true;
-        struct fl_extent *e = take(9 * (size_t)PIECE);
-        assert_null(e);
-        assert_true(fake_fired());
-        fake_fail_at(0, 1);
-        assert_int_equal(region.held.populated, populated);
-        assert_int_equal(fake_usable(), usable);
-        assert_guarded();
-        e = take(9 * (size_t)PIECE);
-        assert_true(e->base == base);
-        assert_guarded();
-    }
-}
-
 static void a_hole_that_others_use_is_left_to_them(void **state)
 {
     for (unsigned nth = 1; nth <= 4; nth++) {
@@ -253,7 +231,6 @@ int main(void)
         cmocka_unit_test_setup(the_lowest_run_where_pages_have_to_move, plain_begin),
         cmocka_unit_test(free_pages_elsewhere_fill_each_hole_of_a_run),
         cmocka_unit_test(calloc_of_a_run_with_zeroed_parts_clears_the_others),
-        cmocka_unit_test(a_hole_that_is_refused_changes_nothing),
         cmocka_unit_test(a_hole_that_others_use_is_left_to_them),
         cmocka_unit_test_setup(growing_over_a_run_of_nine, plain_begin),
     };

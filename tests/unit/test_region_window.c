@@ -162,49 +162,6 @@ static void what_is_charged_is_what_is_used(void **state)
     assert_sound();
 }
 
-static void a_limit_on_memory_ends_growth_but_not_the_region(void **state)
-{
-    assert_int_equal(fl_region_start(&region, &plain), 0);
-    fake.charge_max = fake_usable() + MIB(6) + METADATA; /* RLIMIT_DATA or overcommit_memory=2 */
-    struct fl_extent *a = take(MIB(2)), *b = take(MIB(2)), *c = take(MIB(2));
-    assert_non_null(c);
-    assert_null(take(MIB(4)));
-    assert_sound();
-    give(a);
-    give(b);
-    assert_non_null(take(MIB(4))); /* what is there goes on serving */
-    assert_null(take(KIB(64)));
-    give(c);
-    assert_non_null(take(KIB(64)));
-    assert_sound();
-}
-
-static void a_mapping_of_others_in_the_window_is_left_alone(void **state)
-{
-    assert_int_equal(fl_region_start(&region, &plain), 0);
-    struct fl_range theirs = {region.space.first + MIB(4), KIB(4)};
-    assert_int_equal(fl_sys_linux.map_at(theirs), 0);
-    *(unsigned char *)theirs.base = 9;
-    struct fl_extent *a = take(MIB(4));
-    assert_true(a->base == region.space.first);
-    struct fl_extent *b = take(MIB(4)); /* elsewhere */
-    assert_non_null(b);
-    assert_true(b->base > theirs.base);
-    fill(b, 1);
-    assert_sound();
-    struct fl_extent *lazy = take(MIB(1200)); /* more than an eighth of what is available */
-    assert_int_equal(lazy->content, FL_CONTENT_LAZY);
-    assert_sound();
-    give(a);
-    give(b);
-    give(lazy);
-    (void)fl_region_purge(&region, 0);
-    assert_sound();
-    assert_int_equal(*(unsigned char *)theirs.base, 9);
-    assert_null(fl_region_find(&region, theirs.base));
-    assert_int_equal(fl_sys_linux.unmap(theirs), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest at_quiet_addresses[] = {
@@ -212,7 +169,6 @@ int main(void)
         cmocka_unit_test_setup(the_window_is_eight_times_the_memory, each),
         cmocka_unit_test(it_lies_where_no_other_does),
         cmocka_unit_test(a_taken_address_makes_it_try_another),
-        cmocka_unit_test_setup(a_mapping_of_others_in_the_window_is_left_alone, each),
     };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(refusals_halve_the_window_until_it_fits, reserved),
@@ -220,7 +176,6 @@ int main(void)
         cmocka_unit_test_setup(the_smallest_window_is_64_mib, reserved),
         cmocka_unit_test_setup(without_metadata_there_is_no_window_and_nothing_mapped, reserved),
         cmocka_unit_test_setup(what_is_charged_is_what_is_used, each),
-        cmocka_unit_test_setup(a_limit_on_memory_ends_growth_but_not_the_region, each),
     };
     fake_install();
     int failed =
