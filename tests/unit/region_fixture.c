@@ -55,6 +55,9 @@ struct fl_extent *take_zeroed(size_t len)
 void give(struct fl_extent *e)
 {
     assert_non_null(e);
+    for (size_t i = 0; i < GUARDS; i++) {
+        guards[i] = guards[i] != e ? guards[i] : NULL;
+    }
     assert_true(fl_extent_claim(e, region.epoch));
     fl_region_give(&region, e);
 }
@@ -181,13 +184,10 @@ void stock_refill(size_t demand)
     (void)fl_region_refill(&region);
 }
 
-bool stock_is_absent(void)
+bool has_stock(void)
 {
     region_begin(NULL);
-    if (is_reserved()) {
-        print_message("no stock in a reserved window\n");
-    }
-    return is_reserved();
+    return !is_reserved();
 }
 
 int fork_with(int (*child)(void))
@@ -285,8 +285,8 @@ struct fl_extent *take_guard(size_t len)
 
 void assert_guarded_at(const char *file, int line)
 {
-    for (size_t i = 0; i < GUARDS && guards[i] != NULL; i++) {
-        if (!is_filled(guards[i], 0x11)) {
+    for (size_t i = 0; i < GUARDS; i++) {
+        if (guards[i] != NULL && !is_filled(guards[i], 0x11)) {
             print_error("guard %zu was written to\n", i);
             _fail(file, line);
         }

@@ -67,8 +67,7 @@ int stock_none(void **state);
 int stock_ready(void **state);
 /* One call of the worker's, when so much was wanted. */
 void stock_refill(size_t demand);
-/* Says so where there is no stock, and its tests do not run. */
-bool stock_is_absent(void);
+bool has_stock(void); /* here */
 
 /* fork(2) with its handlers: what `child` returns, as fake_child. beside: another thread forks. */
 int fork_with(int (*child)(void));

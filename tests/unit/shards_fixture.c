@@ -45,6 +45,7 @@ void shards_begin_with(unsigned shards)
     struct fl_region_config config = {.huge = true, .shard_from = MIB(32), .shards = shards};
     region_begin(&config);
     fake.pretend_populate = true;
+    fl_cpu_offset = 0;
 }
 
 int shards_begin_one(void **state)

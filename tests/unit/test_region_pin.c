@@ -1,8 +1,7 @@
 /* What a device has: prepared in the order that matters, then left alone by everything that takes,
  * moves, clears or copies. */
 #include "region/back/purge.h"
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 #include <string.h>
@@ -42,7 +41,7 @@ static unsigned taken_from(struct fl_range range)
     return n;
 }
 
-static void it_is_whole_populated_and_no_block_of_mallocs(void **state)
+TEST(it_is_whole_populated_and_no_block_of_mallocs)
 {
     struct fl_extent *e = pin(MIB(3));
     assert_int_equal(e->len, MIB(4));
@@ -75,7 +74,7 @@ static size_t index_of(enum fake_slot slot, enum fl_sys_advice advice)
     return 0;
 }
 
-static void advice_comes_first_and_fork_last(void **state)
+TEST(advice_comes_first_and_fork_last)
 {
     give(take(KIB(4))); /* the window is begun */
     uintptr_t at = region.space.first + MIB(2);
@@ -91,7 +90,7 @@ static void advice_comes_first_and_fork_last(void **state)
     fl_region_give_pinned(&region, e);
 }
 
-static void nothing_is_taken_from_it(void **state)
+TEST_FROM(NULL, nothing_is_taken_from_it)
 {
     static const struct fl_region_config with = {.huge = true, .stock = MIB(16)};
     region_begin(&with);
@@ -117,10 +116,9 @@ static void nothing_is_taken_from_it(void **state)
     assert_true(is_filled(e, 0x42));
     assert_settled();
     fl_region_give_pinned(&region, e);
-    assert_settled();
 }
 
-static void repair_steps_over_it(void **state)
+TEST(repair_steps_over_it)
 {
     struct fl_extent *before = take(MIB(2)), *e = pin(MIB(12)), *after = take(MIB(2));
     struct fl_range all = fl_extent_range(e);
@@ -173,7 +171,7 @@ static int child_wiped(void)
     return is_filled(device, 0) && fl_region_check(&region) == NULL ? 0 : 1;
 }
 
-static void children_have_it_as_was_asked(void **state)
+TEST_FROM(NULL, children_have_it_as_was_asked)
 {
     static const struct {
         struct fl_pin how;
@@ -195,7 +193,7 @@ static void children_have_it_as_was_asked(void **state)
     }
 }
 
-static void only_want_of_memory_refuses(void **state)
+TEST_FROM(NULL, only_want_of_memory_refuses)
 {
     struct fl_extent *e = NULL;
     region_begin(&(struct fl_region_config){.huge = true, .eager_max = MIB(2)});
@@ -213,10 +211,9 @@ static void only_want_of_memory_refuses(void **state)
     assert_int_equal(fl_region_take_pinned(&region, MIB(20), &plainly, &e), -ENOMEM);
     assert_int_equal(fl_region_take_pinned(&region, MIB(10), &plainly, &e), 0);
     fl_region_give_pinned(&region, e);
-    assert_settled();
 }
 
-static void free_memory_comes_first(void **state)
+TEST(free_memory_comes_first)
 {
     struct fl_extent *x = take(MIB(8)), *wall = take(MIB(2));
     give(x);
@@ -226,10 +223,9 @@ static void free_memory_comes_first(void **state)
     assert_int_equal(stats().move_bytes, MIB(8));
     give(wall);
     fl_region_give_pinned(&region, e);
-    assert_settled();
 }
 
-static void so_many_hands_fill_it(void **state)
+TEST(so_many_hands_fill_it)
 {
     static const struct fl_pin three = {.node = -1, .threads = 3};
     fake.pretend_populate = true;
@@ -246,7 +242,7 @@ static bool is_pinned_at(uintptr_t base, size_t len)
     return fl_region_is_pinned(&region, (struct fl_range){base, len});
 }
 
-static void any_byte_of_it_is_known(void **state)
+TEST(any_byte_of_it_is_known)
 {
     struct fl_extent *before = take(KIB(64)), *e = NULL;
     assert_false(is_pinned_at(before->base, MIB(64)));
@@ -267,7 +263,7 @@ static void any_byte_of_it_is_known(void **state)
     give(after);
 }
 
-static void what_was_done_to_its_maps_is_undone(void **state)
+TEST(what_was_done_to_its_maps_is_undone)
 {
     struct fl_extent *e = pin(MIB(4));
     struct fl_range all = fl_extent_range(e);
@@ -276,10 +272,9 @@ static void what_was_done_to_its_maps_is_undone(void **state)
     fl_region_give_pinned(&region, e);
     assert_int_equal(fake_purged(), all.len);
     assert_int_equal(region.held.populated, 0);
-    assert_settled();
 }
 
-static void a_divided_one_keeps_its_memory(void **state)
+TEST_FROM(NULL, a_divided_one_keeps_its_memory)
 {
     static struct fl_inner in;
     memset(&in, 0, sizeof in);
@@ -313,23 +308,4 @@ static void a_divided_one_keeps_its_memory(void **state)
     assert_int_equal(fake_kept_from_child(all), 0);
     assert_int_equal(fl_inner_empty(&region, &in, page), 0);
     fl_inner_close(&region, &in);
-    assert_settled();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(it_is_whole_populated_and_no_block_of_mallocs, plain_begin),
-        cmocka_unit_test_setup(advice_comes_first_and_fork_last, plain_begin),
-        cmocka_unit_test(nothing_is_taken_from_it),
-        cmocka_unit_test_setup(repair_steps_over_it, plain_begin),
-        cmocka_unit_test(children_have_it_as_was_asked),
-        cmocka_unit_test(only_want_of_memory_refuses),
-        cmocka_unit_test_setup(free_memory_comes_first, plain_begin),
-        cmocka_unit_test_setup(so_many_hands_fill_it, plain_begin),
-        cmocka_unit_test_setup(any_byte_of_it_is_known, plain_begin),
-        cmocka_unit_test_setup(what_was_done_to_its_maps_is_undone, plain_begin),
-        cmocka_unit_test(a_divided_one_keeps_its_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

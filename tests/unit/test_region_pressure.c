@@ -1,10 +1,7 @@
 /* How much free memory is held: what is handed to the kernel, what is purged at once, when the
  * memory is looked at. */
-#include "unit/cmocka_all.h"
 #include "region/back/purge.h"
-#include "unit/region_fixture.h"
-
-#include <string.h>
+#include "unit/region_case.h"
 
 /* Notes a look that found that much. */
 static size_t note(uint64_t headroom, uint64_t keep, bool bounded)
@@ -31,7 +28,7 @@ static void become_tight(void)
     region.pressure.look_after = SIZE_MAX;
 }
 
-static void tight_begins_below_twice_what_is_free(void **state)
+TEST(tight_begins_below_twice_what_is_free)
 {
     fake.pretend_populate = true;
     give(take(MIB(64)));
@@ -43,7 +40,7 @@ static void tight_begins_below_twice_what_is_free(void **state)
     assert_true(region.tight);
 }
 
-static void tight_ends_when_four_times_all_that_is_held_is_left(void **state)
+TEST(tight_ends_when_four_times_all_that_is_held_is_left)
 {
     static const struct {
         uint64_t headroom;
@@ -62,7 +59,7 @@ static void tight_ends_when_four_times_all_that_is_held_is_left(void **state)
     }
 }
 
-static void nothing_free_is_never_tight(void **state)
+TEST(nothing_free_is_never_tight)
 {
     assert_int_equal(note_headroom(0), 0);
     assert_false(region.tight);
@@ -70,7 +67,7 @@ static void nothing_free_is_never_tight(void **state)
     assert_false(region.tight);
 }
 
-static void caches_hold_all_or_small_ones_or_nothing(void **state)
+TEST(caches_hold_all_or_small_ones_or_nothing)
 {
     assert_int_equal(region.cache_max, FL_CACHED_MOST);
     (void)note(MIB(4096), UINT64_MAX, true); /* a cgroup, or a limit */
@@ -82,7 +79,7 @@ static void caches_hold_all_or_small_ones_or_nothing(void **state)
     assert_int_equal(region.cache_max, 0);
 }
 
-static void beyond_keep_is_surplus(void **state)
+TEST(beyond_keep_is_surplus)
 {
     fake.pretend_populate = true;
     give(take(MIB(64)));
@@ -92,7 +89,7 @@ static void beyond_keep_is_surplus(void **state)
     assert_false(region.tight);
 }
 
-static void what_exceeds_keep_goes_as_it_comes_back(void **state)
+TEST(what_exceeds_keep_goes_as_it_comes_back)
 {
     fake.limit_as = (uint64_t)1 << 30; /* an eighth: 128 MiB */
     fake.pretend_populate = true;
@@ -112,7 +109,7 @@ static void what_exceeds_keep_goes_as_it_comes_back(void **state)
     assert_false(region.tight);
 }
 
-static void in_a_full_cgroup_free_memory_goes_back(void **state)
+TEST(in_a_full_cgroup_free_memory_goes_back)
 {
     fake_file("/proc/self/cgroup", "0::/job\n");
     fake_file("/sys/fs/cgroup/job/memory.max", "4294967296\n");
@@ -130,10 +127,9 @@ static void in_a_full_cgroup_free_memory_goes_back(void **state)
     assert_int_equal(fake_purged(), MIB(40));
     assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(40));
     assert_int_equal(fl_region_free(&region).bytes, MIB(40));
-    assert_sound();
 }
 
-static void what_a_request_finds_tight_goes_with_the_next_free(void **state)
+TEST(what_a_request_finds_tight_goes_with_the_next_free)
 {
     region.pages.move.method = FL_METHOD_NONE; /* else what is free would serve */
     fake.pretend_populate = true;
@@ -157,7 +153,7 @@ static void what_a_request_finds_tight_goes_with_the_next_free(void **state)
     assert_int_equal(fake_purged(), MIB(40));
 }
 
-static void what_a_request_purges_itself_is_no_surplus_any_more(void **state)
+TEST(what_a_request_purges_itself_is_no_surplus_any_more)
 {
     region.pages.move.method = FL_METHOD_NONE; /* else what is free would serve */
     fake.pretend_populate = true;
@@ -188,7 +184,7 @@ static void note_softened(struct fl_range r)
     softened = r;
 }
 
-static void the_kernel_is_told_before_it_is_handed_out(void **state)
+TEST(the_kernel_is_told_before_it_is_handed_out)
 {
     struct fl_extent *a = take(KIB(512)), *e = take(MIB(5)), *b = take(KIB(64));
     fill(a, 1);
@@ -212,10 +208,9 @@ static void the_kernel_is_told_before_it_is_handed_out(void **state)
     give(e);
     e = take_zeroed(MIB(5));
     assert_true(e->base == base && is_filled(e, 0));
-    assert_sound();
 }
 
-static void less_than_a_huge_page_is_not_worth_a_call(void **state)
+TEST(less_than_a_huge_page_is_not_worth_a_call)
 {
     assert_non_null(take(KIB(512)));
     struct fl_extent *e = take(MIB(2));
@@ -225,14 +220,14 @@ static void less_than_a_huge_page_is_not_worth_a_call(void **state)
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 0);
 }
 
-static void with_plenty_left_the_kernel_is_told_nothing(void **state)
+TEST(with_plenty_left_the_kernel_is_told_nothing)
 {
     give(take(MIB(8)));
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 0);
     assert_int_equal(fake_purges(), 0);
 }
 
-static void a_hollow_lazy_extent_goes_back_whole(void **state)
+TEST(a_hollow_lazy_extent_goes_back_whole)
 {
     struct fl_region_config c = {.huge = true, .eager_max = MIB(16)};
     region_begin(&c);
@@ -244,10 +239,9 @@ static void a_hollow_lazy_extent_goes_back_whole(void **state)
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 0);
     give(full);
     assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(18));
-    assert_sound();
 }
 
-static void small_blocks_count_once_they_merge(void **state)
+TEST(small_blocks_count_once_they_merge)
 {
     struct fl_extent *e[32];
     for (int i = 0; i < 32; i++) {
@@ -267,7 +261,7 @@ static void small_blocks_count_once_they_merge(void **state)
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 1);
 }
 
-static void edges_that_are_longer_than_a_huge_page_together_end_it(void **state)
+TEST(edges_that_are_longer_than_a_huge_page_together_end_it)
 {
     assert_non_null(take(KIB(512)));
     struct fl_extent *e = take(MIB(5));
@@ -277,10 +271,9 @@ static void edges_that_are_longer_than_a_huge_page_together_end_it(void **state)
     fl_region_soften(&region);
     fl_region_soften(&region);
     assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(2));
-    assert_sound();
 }
 
-static void a_kernel_without_lazy_free_is_asked_once_a_free(void **state)
+TEST(a_kernel_without_lazy_free_is_asked_once_a_free)
 {
     struct fl_extent *e = take_walled(MIB(8));
     fake.rc[FAKE_LAZY_FREE] = -22;
@@ -290,12 +283,11 @@ static void a_kernel_without_lazy_free_is_asked_once_a_free(void **state)
     fl_region_soften(&region);
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 2);
     assert_int_equal(fl_region_free(&region).bytes, MIB(8));
-    assert_sound();
 }
 
 /* After a look that found that much the n-th free of that length looks again; and the n-th after
  * that. */
-static void looks_are_a_sixteenth_of_what_is_left_apart_and_16_mib_at_least(void **state)
+TEST_FROM(NULL, looks_are_a_sixteenth_of_what_is_left_apart_and_16_mib_at_least)
 {
     static const struct {
         uint64_t headroom, keep;
@@ -323,7 +315,7 @@ static void looks_are_a_sixteenth_of_what_is_left_apart_and_16_mib_at_least(void
     }
 }
 
-static void while_it_is_tight_a_tick_of_age_is_enough(void **state)
+TEST(while_it_is_tight_a_tick_of_age_is_enough)
 {
     struct fl_extent *e = take_walled(MIB(8));
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 24576 kB\n");
@@ -350,7 +342,7 @@ static void note_group(uint64_t limit, uint64_t left)
     fl_region_unlock(&region);
 }
 
-static void in_a_small_group_each_free_is_the_kernels_by_base_pages(void **state)
+TEST(in_a_small_group_each_free_is_the_kernels_by_base_pages)
 {
     assert_non_null(take(KIB(512)));
     struct fl_extent *e = take(KIB(68));
@@ -366,7 +358,7 @@ static void in_a_small_group_each_free_is_the_kernels_by_base_pages(void **state
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 1);
 }
 
-static void a_larger_group_is_scarce_while_little_is_left(void **state)
+TEST(a_larger_group_is_scarce_while_little_is_left)
 {
     static const struct {
         uint64_t limit, left;
@@ -382,7 +374,7 @@ static void a_larger_group_is_scarce_while_little_is_left(void **state)
     }
 }
 
-static void in_a_small_group_little_is_cached(void **state)
+TEST(in_a_small_group_little_is_cached)
 {
     note_group(MIB(1024), MIB(1024));
     assert_int_equal(region.cache_max, MIB(4));
@@ -393,7 +385,7 @@ static void in_a_small_group_little_is_cached(void **state)
     assert_int_equal(region.pressure.look_after, MIB(2));
 }
 
-static void what_became_free_otherwise_is_marked_at_a_look(void **state)
+TEST(what_became_free_otherwise_is_marked_at_a_look)
 {
     struct fl_extent *e = take(KIB(512)), *guard = take(KIB(64));
     note_group(MIB(256), MIB(256));
@@ -405,34 +397,4 @@ static void what_became_free_otherwise_is_marked_at_a_look(void **state)
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 2);
     assert_sound();
     assert_non_null(guard);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(tight_begins_below_twice_what_is_free, plain_begin),
-        cmocka_unit_test_setup(tight_ends_when_four_times_all_that_is_held_is_left, plain_begin),
-        cmocka_unit_test_setup(nothing_free_is_never_tight, plain_begin),
-        cmocka_unit_test_setup(caches_hold_all_or_small_ones_or_nothing, plain_begin),
-        cmocka_unit_test_setup(beyond_keep_is_surplus, plain_begin),
-        cmocka_unit_test_setup(what_exceeds_keep_goes_as_it_comes_back, plain_begin),
-        cmocka_unit_test_setup(in_a_full_cgroup_free_memory_goes_back, plain_begin),
-        cmocka_unit_test_setup(what_a_request_finds_tight_goes_with_the_next_free, plain_begin),
-        cmocka_unit_test_setup(what_a_request_purges_itself_is_no_surplus_any_more, plain_begin),
-        cmocka_unit_test_setup(the_kernel_is_told_before_it_is_handed_out, plain_begin),
-        cmocka_unit_test_setup(less_than_a_huge_page_is_not_worth_a_call, plain_begin),
-        cmocka_unit_test_setup(with_plenty_left_the_kernel_is_told_nothing, plain_begin),
-        cmocka_unit_test_setup(a_hollow_lazy_extent_goes_back_whole, plain_begin),
-        cmocka_unit_test_setup(small_blocks_count_once_they_merge, plain_begin),
-        cmocka_unit_test_setup(edges_that_are_longer_than_a_huge_page_together_end_it, plain_begin),
-        cmocka_unit_test_setup(a_kernel_without_lazy_free_is_asked_once_a_free, plain_begin),
-        cmocka_unit_test(looks_are_a_sixteenth_of_what_is_left_apart_and_16_mib_at_least),
-        cmocka_unit_test_setup(while_it_is_tight_a_tick_of_age_is_enough, plain_begin),
-        cmocka_unit_test_setup(in_a_small_group_each_free_is_the_kernels_by_base_pages,
-                               plain_begin),
-        cmocka_unit_test_setup(a_larger_group_is_scarce_while_little_is_left, plain_begin),
-        cmocka_unit_test_setup(in_a_small_group_little_is_cached, plain_begin),
-        cmocka_unit_test_setup(what_became_free_otherwise_is_marked_at_a_look, plain_begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

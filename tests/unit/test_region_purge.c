@@ -1,9 +1,8 @@
 /* What goes back to the kernel, when, and what happens meanwhile. */
 #include "region/back/purge.h"
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
-static void whole_huge_pages_go_then_what_is_free_at_the_edges(void **state)
+TEST(whole_huge_pages_go_then_what_is_free_at_the_edges)
 {
     struct fl_extent *a = take(KIB(512)), *e = take(MIB(5)), *b = take(KIB(64));
     fill(a, 1);
@@ -35,7 +34,7 @@ static void tick(int n)
     }
 }
 
-static void memory_ages_in_ticks_since_its_free(void **state)
+TEST(memory_ages_in_ticks_since_its_free)
 {
     struct fl_extent *a = take_walled(MIB(2)), *b = take_walled(MIB(2));
     tick(6);
@@ -51,10 +50,9 @@ static void memory_ages_in_ticks_since_its_free(void **state)
     assert_int_equal(fake_purged(), MIB(2));
     assert_false(fl_region_tick(&region, 4));
     assert_int_equal(fake_purged(), MIB(4));
-    assert_sound();
 }
 
-static void memory_given_straight_back_ages_from_then(void **state)
+TEST(memory_given_straight_back_ages_from_then)
 {
     struct fl_extent *e = take_walled(MIB(2));
     tick(6);
@@ -65,7 +63,7 @@ static void memory_given_straight_back_ages_from_then(void **state)
     assert_int_equal(fake_purged(), MIB(2));
 }
 
-static void a_neighbour_freed_later_makes_the_whole_younger(void **state)
+TEST(a_neighbour_freed_later_makes_the_whole_younger)
 {
     struct fl_extent *a = take(MIB(2)), *b = take_walled(MIB(2));
     give(a);
@@ -78,7 +76,7 @@ static void a_neighbour_freed_later_makes_the_whole_younger(void **state)
     assert_int_equal(fake_purged(), MIB(4));
 }
 
-static void reuse_stops_the_clock(void **state)
+TEST(reuse_stops_the_clock)
 {
     struct fl_extent *e = take_walled(MIB(2));
     for (int i = 0; i < 20; i++) {
@@ -89,7 +87,7 @@ static void reuse_stops_the_clock(void **state)
     assert_int_equal(fake_purges(), 0);
 }
 
-static void large_extents_go_in_pieces_but_all_in_one_call(void **state)
+TEST(large_extents_go_in_pieces_but_all_in_one_call)
 {
     fake.pretend_populate = true;
     struct fl_extent *e = take(MIB(700));
@@ -101,10 +99,9 @@ static void large_extents_go_in_pieces_but_all_in_one_call(void **state)
         assert_true(fake.log[i].range.len <= MIB(256));
     }
     assert_int_equal(region.held.populated, 0);
-    assert_sound();
 }
 
-static void an_old_large_extent_does_not_wait_for_younger_ones(void **state)
+TEST(an_old_large_extent_does_not_wait_for_younger_ones)
 {
     fake.pretend_populate = true;
     struct fl_extent *e = take_walled(MIB(700)), *young = take_walled(MIB(2));
@@ -114,10 +111,9 @@ static void an_old_large_extent_does_not_wait_for_younger_ones(void **state)
     fake_forget();
     assert_true(fl_region_tick(&region, 4));
     assert_int_equal(fake_purged(), MIB(700));
-    assert_sound();
 }
 
-static void a_refused_purge_keeps_the_memory_and_is_not_repeated_at_once(void **state)
+TEST(a_refused_purge_keeps_the_memory_and_is_not_repeated_at_once)
 {
     struct fl_extent *e = take_walled(MIB(4));
     fill(e, 5);
@@ -148,7 +144,7 @@ static void use_the_region(void)
     assert_sound();
 }
 
-static void others_work_while_pages_go(void **state)
+TEST(others_work_while_pages_go)
 {
     struct fl_extent *e = take_walled(MIB(4));
     give(e);
@@ -158,10 +154,9 @@ static void others_work_while_pages_go(void **state)
     assert_sound();
     give(meanwhile[0]);
     give(meanwhile[1]);
-    assert_sound();
 }
 
-static void tick_says_when_nothing_is_left_and_asks_to_be_called(void **state)
+TEST(tick_says_when_nothing_is_left_and_asks_to_be_called)
 {
     assert_false(fl_region_tick(&region, 4));
     fl_region_set_worker(&region, true);
@@ -176,7 +171,7 @@ static void tick_says_when_nothing_is_left_and_asks_to_be_called(void **state)
     assert_false(region.wants_worker);
 }
 
-static void a_worker_is_wanted_once_enough_is_populated(void **state)
+TEST(a_worker_is_wanted_once_enough_is_populated)
 {
     assert_non_null(take(MIB(14)));
     assert_false(region.wants_worker);
@@ -188,7 +183,7 @@ static void a_worker_is_wanted_once_enough_is_populated(void **state)
     assert_true(region.wants_worker);
 }
 
-static void small_free_pieces_are_watched_until_they_have_been_looked_at(void **state)
+TEST(small_free_pieces_are_watched_until_they_have_been_looked_at)
 {
     assert_non_null(take(KIB(1024)));
     struct fl_extent *e = take(KIB(64));
@@ -198,25 +193,4 @@ static void small_free_pieces_are_watched_until_they_have_been_looked_at(void **
     assert_true(fl_region_tick(&region, 4));
     assert_false(fl_region_tick(&region, 4));
     assert_int_equal(region.held.populated, MIB(2)); /* too little to split it for */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(whole_huge_pages_go_then_what_is_free_at_the_edges, plain_begin),
-        cmocka_unit_test_setup(memory_ages_in_ticks_since_its_free, plain_begin),
-        cmocka_unit_test_setup(memory_given_straight_back_ages_from_then, plain_begin),
-        cmocka_unit_test_setup(a_neighbour_freed_later_makes_the_whole_younger, plain_begin),
-        cmocka_unit_test_setup(reuse_stops_the_clock, plain_begin),
-        cmocka_unit_test_setup(large_extents_go_in_pieces_but_all_in_one_call, plain_begin),
-        cmocka_unit_test_setup(an_old_large_extent_does_not_wait_for_younger_ones, plain_begin),
-        cmocka_unit_test_setup(a_refused_purge_keeps_the_memory_and_is_not_repeated_at_once,
-                               plain_begin),
-        cmocka_unit_test_setup(others_work_while_pages_go, plain_begin),
-        cmocka_unit_test_setup(tick_says_when_nothing_is_left_and_asks_to_be_called, plain_begin),
-        cmocka_unit_test_setup(a_worker_is_wanted_once_enough_is_populated, plain_begin),
-        cmocka_unit_test_setup(small_free_pieces_are_watched_until_they_have_been_looked_at,
-                               plain_begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* realloc of a large extent that cannot grow where it is: its huge pages move, its edges are
  * copied, and when they do not move, it is as if they had. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 #include <string.h>
@@ -68,7 +67,7 @@ static void all_of_it_is_given_back_in_the_end(struct fl_extent *e)
     assert_true(fl_region_free(&region).bytes < MIB(4)); /* edges beside what hemmed_in took */
 }
 
-static void huge_pages_move_and_edges_are_copied(void **state)
+TEST_FROM(NULL, huge_pages_move_and_edges_are_copied)
 {
     static const size_t into[] = {0, KIB(4), MIB(1), MIB(2) - KIB(4)};
     static const size_t len[] = {MIB(8), MIB(11) - KIB(4), MIB(16) + KIB(36)};
@@ -87,16 +86,15 @@ static void huge_pages_move_and_edges_are_copied(void **state)
     }
 }
 
-static void only_what_it_has_not_got_is_populated(void **state)
+TEST_FROM(NULL, only_what_it_has_not_got_is_populated)
 {
     (void)moved(hemmed_in(NULL, 0, MIB(16)), MIB(24));
     assert_int_equal(fake_bytes(FAKE_POPULATE), MIB(8));
     assert_int_equal(region.held.populated, MIB(26)); /* with the guard */
     assert_int_equal(stats().populated_peak_bytes, MIB(26));
-    assert_guarded();
 }
 
-static void what_does_not_move_is_copied(void **state)
+TEST_FROM(NULL, what_does_not_move_is_copied)
 {
     static const size_t before[] = {
         0, KIB(4), MIB(1), MIB(2), MIB(2) + KIB(512), MIB(9) + KIB(4), MIB(14) - KIB(4)};
@@ -110,7 +108,7 @@ static void what_does_not_move_is_copied(void **state)
     }
 }
 
-static void what_is_left_behind_is_free_memory(void **state)
+TEST_FROM(NULL, what_is_left_behind_is_free_memory)
 {
     struct fl_extent *e = hemmed_in(NULL, 0, MIB(16));
     uintptr_t old = e->base;
@@ -124,10 +122,9 @@ static void what_is_left_behind_is_free_memory(void **state)
     struct fl_extent *z = take_zeroed(MIB(12));
     assert_true(z->base == old + MIB(4) && is_filled(z, 0));
     assert_true(is_marked(to, MIB(16)));
-    assert_guarded();
 }
 
-static void nothing_moves_now_so_it_is_copied(void **state)
+TEST_FROM(NULL, nothing_moves_now_so_it_is_copied)
 {
     struct fl_extent *e = hemmed_in(NULL, KIB(512), MIB(16));
     fake.rc[FAKE_MOVE_BEGIN] = -EMFILE;
@@ -149,7 +146,7 @@ static struct image now(void)
                           region.stats.gives};
 }
 
-static void what_is_refused_changes_nothing(void **state)
+TEST_FROM(NULL, what_is_refused_changes_nothing)
 {
     enum why { PLAIN, CHARGED, SHORT, DESCRIPTORS };
     static const struct {
@@ -196,7 +193,7 @@ static void what_is_refused_changes_nothing(void **state)
     }
 }
 
-static void at_the_limit_free_extents_give_the_rest(void **state)
+TEST_FROM(NULL, at_the_limit_free_extents_give_the_rest)
 {
     static const struct fl_region_config limited = {.huge = true, .limit = MIB(34)};
     region_begin(&limited);
@@ -212,12 +209,11 @@ static void at_the_limit_free_extents_give_the_rest(void **state)
     assert_int_equal(region.held.populated, MIB(34));
     assert_int_equal(stats().populated_peak_bytes, MIB(34));
     assert_int_equal(fake_bytes(FAKE_POPULATE), 0);
-    assert_guarded();
 }
 
 static const struct fl_region_config by_remap = {.huge = true, .method = FL_METHOD_REMAP};
 
-static void maps_move_too(void **state)
+TEST_FROM(NULL, maps_move_too)
 {
     for (int i = 0; i < 3; i++) {
         struct fl_extent *e = hemmed_in(&by_remap, KIB(512), MIB(16));
@@ -247,7 +243,7 @@ static struct fl_extent *lazy(void)
     return e;
 }
 
-static void lazy_memory_moves_as_one_map(void **state)
+TEST_FROM(NULL, lazy_memory_moves_as_one_map)
 {
     struct fl_extent *e = lazy();
     uintptr_t old = e->base;
@@ -268,11 +264,10 @@ static void lazy_memory_moves_as_one_map(void **state)
     assert_int_equal(stats().in_use_bytes, MIB(34));
     assert_int_equal(stats().live_extents, 2);
     assert_int_equal(region.held.populated, MIB(2));
-    assert_guarded();
 }
 
 /* What is short is copied: glibc need not have mapped it. */
-static void a_confined_process_moves_by_maps_alone_what_libc_would(void **state)
+TEST_FROM(NULL, a_confined_process_moves_by_maps_alone_what_libc_would)
 {
     struct fl_extent *small = hemmed_in(NULL, 0, MIB(16));
     fl_sys_confine(true);
@@ -292,22 +287,4 @@ static void a_confined_process_moves_by_maps_alone_what_libc_would(void **state)
     assert_guarded();
     give(e);
     give(guard);
-    assert_settled();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(huge_pages_move_and_edges_are_copied),
-        cmocka_unit_test(only_what_it_has_not_got_is_populated),
-        cmocka_unit_test(what_does_not_move_is_copied),
-        cmocka_unit_test(what_is_left_behind_is_free_memory),
-        cmocka_unit_test(nothing_moves_now_so_it_is_copied),
-        cmocka_unit_test(what_is_refused_changes_nothing),
-        cmocka_unit_test(at_the_limit_free_extents_give_the_rest),
-        cmocka_unit_test(maps_move_too),
-        cmocka_unit_test(a_confined_process_moves_by_maps_alone_what_libc_would),
-        cmocka_unit_test(lazy_memory_moves_as_one_map),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,13 @@
 /* What is refused, or handed out for the kernel to fill on touch, and why. */
 #include "region/state/budget.h"
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
-
-#include <errno.h>
+#include "unit/region_case.h"
 
 /* Half of the machine is in use, or nearly. */
 static const char nearly_half[] =
     "MemTotal: 2097152 kB\nMemAvailable: 1052672 kB\n"; /* 4 MiB less */
 static const char half_used[] = "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n";
 
-static void may_populate_says_why_not(void **state)
+TEST(may_populate_says_why_not)
 {
     static const struct {
         size_t eager_max, limit, len, fresh;
@@ -43,7 +40,7 @@ static void may_populate_says_why_not(void **state)
     }
 }
 
-static void beyond_half_small_requests_take_what_they_touch(void **state)
+TEST(beyond_half_small_requests_take_what_they_touch)
 {
     fake_file("/proc/meminfo", half_used);
     struct fl_extent *e = take(MIB(3));
@@ -61,10 +58,9 @@ static void beyond_half_small_requests_take_what_they_touch(void **state)
     give(e);
     e = take_zeroed(MIB(3)); /* and is first fit's from then on */
     assert_true(is_filled(e, 0));
-    assert_sound();
 }
 
-static void beyond_half_large_requests_are_lazy_in_huge_pages(void **state)
+TEST(beyond_half_large_requests_are_lazy_in_huge_pages)
 {
     fake_file("/proc/meminfo", half_used);
     assert_int_equal(take(MIB(16) - KIB(4))->content, FL_CONTENT_POPULATED);
@@ -72,10 +68,9 @@ static void beyond_half_large_requests_are_lazy_in_huge_pages(void **state)
     assert_int_equal(take(MIB(16))->content, FL_CONTENT_LAZY);
     assert_int_equal(in_window(FAKE_ADVISE, 0)->advice, FL_ADVICE_HUGE);
     assert_null(in_window(FAKE_POPULATE, 0));
-    assert_sound();
 }
 
-static void on_touch_growth_takes_what_is_there_as_it_is(void **state)
+TEST(on_touch_growth_takes_what_is_there_as_it_is)
 {
     struct fl_extent *x = take(MIB(2)), *y = take_walled(MIB(2));
     uintptr_t base = x->base;
@@ -92,10 +87,9 @@ static void on_touch_growth_takes_what_is_there_as_it_is(void **state)
     assert_null(in_window(FAKE_POPULATE, 0));
     assert_int_equal(bytes_there(e), MIB(2));
     assert_true(is_filled(e, 0));
-    assert_sound();
 }
 
-static void small_eager_max_grows_on_touch_too(void **state)
+TEST(small_eager_max_grows_on_touch_too)
 {
     region_begin(&(struct fl_region_config){.huge = true, .eager_max = MIB(1)});
     assert_non_null(take(MIB(1)));
@@ -104,20 +98,18 @@ static void small_eager_max_grows_on_touch_too(void **state)
     struct fl_extent *e = take(MIB(4));
     assert_int_equal(e->content, FL_CONTENT_POPULATED);
     assert_null(in_window(FAKE_POPULATE, 0));
-    assert_sound();
 }
 
-static void under_a_limit_small_requests_are_left_to_the_next(void **state)
+TEST(under_a_limit_small_requests_are_left_to_the_next)
 {
     region_begin(&(struct fl_region_config){.huge = true, .limit = MIB(4)});
     assert_non_null(take(MIB(4)));
     assert_null(take(MIB(16) - KIB(4)));
     assert_int_equal(region.held.populated, MIB(4));
     assert_int_equal(take(MIB(16))->content, FL_CONTENT_LAZY);
-    assert_sound();
 }
 
-static void only_what_was_missing_counts_as_populated(void **state)
+TEST(only_what_was_missing_counts_as_populated)
 {
     struct fl_extent *x = take(MIB(2)), *y = take(MIB(2)), *z = take_walled(MIB(2));
     give(x);
@@ -132,7 +124,7 @@ static void only_what_was_missing_counts_as_populated(void **state)
     assert_int_equal(stats().populate_bytes - before, MIB(4));
 }
 
-static void absurd_sizes_are_refused_before_anything_is_asked(void **state)
+TEST(absurd_sizes_are_refused_before_anything_is_asked)
 {
     region_clear();
     fake.memory_total = MIB(48);
@@ -144,31 +136,13 @@ static void absurd_sizes_are_refused_before_anything_is_asked(void **state)
     assert_null(take(SIZE_MAX - KIB(4) + 1));
     assert_int_equal(fake.nlog, 0);
     assert_non_null(take(MIB(64)));
-    assert_sound();
 }
 
-static void nothing_is_absurd_where_the_memory_is_unknown(void **state)
+TEST(nothing_is_absurd_where_the_memory_is_unknown)
 {
     region_clear();
     fake.memory_total = 0;
     fake.pretend_populate = true;
     assert_int_equal(fl_region_start(&region, &(struct fl_region_config){.huge = true}), 0);
     assert_non_null(take(fl_align_down(region.space.window.all.len / 2, fl_page.huge)));
-    assert_sound();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(may_populate_says_why_not, plain_begin),
-        cmocka_unit_test_setup(beyond_half_small_requests_take_what_they_touch, plain_begin),
-        cmocka_unit_test_setup(beyond_half_large_requests_are_lazy_in_huge_pages, plain_begin),
-        cmocka_unit_test_setup(on_touch_growth_takes_what_is_there_as_it_is, plain_begin),
-        cmocka_unit_test_setup(small_eager_max_grows_on_touch_too, plain_begin),
-        cmocka_unit_test_setup(under_a_limit_small_requests_are_left_to_the_next, plain_begin),
-        cmocka_unit_test_setup(only_what_was_missing_counts_as_populated, plain_begin),
-        cmocka_unit_test_setup(absurd_sizes_are_refused_before_anything_is_asked, plain_begin),
-        cmocka_unit_test_setup(nothing_is_absurd_where_the_memory_is_unknown, plain_begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,11 @@
 /* Statistics that add up, frees from signal handlers, and fork. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <pthread.h>
 #include <signal.h>
 
 /* What is live, and what is free, test_prop_region adds up after each operation. */
-static void figures_tell_peaks_hits_and_what_the_kernel_gave(void **state)
+TEST(figures_tell_peaks_hits_and_what_the_kernel_gave)
 {
     struct fl_cache *c = fl_cache_acquire(&region);
     struct fl_extent *a = take(MIB(1)), *b = take(MIB(2)), *d = take(KIB(64));
@@ -31,7 +30,6 @@ static void figures_tell_peaks_hits_and_what_the_kernel_gave(void **state)
     v = stats();
     assert_int_equal(v.populated_peak_bytes, MIB(4));
     assert_int_equal(v.purge_bytes, MIB(4));
-    assert_sound();
 }
 
 static struct fl_extent *to_free[3];
@@ -48,7 +46,7 @@ static void free_in_handler(int sig)
     }
 }
 
-static void frees_of_a_signal_handler_wait_for_the_unlock(void **state)
+TEST(frees_of_a_signal_handler_wait_for_the_unlock)
 {
     for (int i = 0; i < 3; i++) {
         to_free[i] = take(KIB(64));
@@ -63,7 +61,6 @@ static void frees_of_a_signal_handler_wait_for_the_unlock(void **state)
     assert_false(fl_region_busy());
     assert_int_equal(stats().live_extents, 0);
     assert_int_equal(fl_region_free(&region).bytes, MIB(2));
-    assert_sound();
 }
 
 /* A handler's free amid our work. */
@@ -75,7 +72,7 @@ static void defer(struct fl_extent *e)
     fl_region_unlock(&region);
 }
 
-static void a_lazy_block_freed_by_a_handler_loses_its_pages(void **state)
+TEST(a_lazy_block_freed_by_a_handler_loses_its_pages)
 {
     region_begin(&(struct fl_region_config){.huge = true, .eager_max = MIB(8)});
     struct fl_extent *e = take(MIB(16));
@@ -86,11 +83,10 @@ static void a_lazy_block_freed_by_a_handler_loses_its_pages(void **state)
     assert_int_equal(region.held.populated, 0); /* not looked at: all went */
     struct fl_extent *z = take_zeroed(MIB(1));
     assert_true(z->base == base && is_filled(z, 0));
-    assert_sound();
 }
 
 /* The handler cannot have it disarmed, for the worker may want the lock. */
-static void an_armed_block_freed_by_a_handler_loses_its_map(void **state)
+TEST(an_armed_block_freed_by_a_handler_loses_its_map)
 {
     region_begin(&(struct fl_region_config){.huge = true, .eager_max = MIB(8)});
     struct fl_extent *e = take(MIB(16));
@@ -101,7 +97,6 @@ static void an_armed_block_freed_by_a_handler_loses_its_map(void **state)
     assert_int_equal(fake_purged(), MIB(16));
     assert_int_equal(region.held.populated, 0);
     assert_int_equal(fl_region_free(&region).bytes, 0);
-    assert_sound();
 }
 
 static int in_child(void)
@@ -128,7 +123,7 @@ static void fork_now(void)
     child_status = fork_beside(in_child);
 }
 
-static void a_child_forked_amid_a_purge_works(void **state)
+TEST(a_child_forked_amid_a_purge_works)
 {
     struct fl_extent *e = take_walled(MIB(4));
     fill(e, 0xdd);
@@ -137,7 +132,6 @@ static void a_child_forked_amid_a_purge_works(void **state)
     fake.on_purge = fork_now;
     assert_int_equal(fl_region_purge(&region, 0), MIB(4));
     assert_int_equal(child_status, 0);
-    assert_sound();
 }
 
 static struct fl_cache *mine, *theirs;
@@ -170,7 +164,7 @@ static int orphans_in_child(void)
     return fl_region_check(&region) != NULL ? 4 : 0;
 }
 
-static void caches_of_threads_that_fork_left_behind_are_taken_over(void **state)
+TEST(caches_of_threads_that_fork_left_behind_are_taken_over)
 {
     pthread_t t;
     mine = fl_cache_acquire(&region);
@@ -186,10 +180,9 @@ static void caches_of_threads_that_fork_left_behind_are_taken_over(void **state)
     fl_region_fork_parent(&region);
     assert_int_equal(child_status, 0);
     assert_false(region.fork.orphans);
-    assert_sound();
 }
 
-static void during_a_fork_the_region_is_closed(void **state)
+TEST(during_a_fork_the_region_is_closed)
 {
     fl_region_fork_lock(&region);
     assert_true(fl_region_busy()); /* a handler that forks amid our own work sees the same */
@@ -216,7 +209,7 @@ static void *free_one(void *block)
     return NULL;
 }
 
-static void a_lock_that_was_taken_over_leaves_the_child_without_a_region(void **state)
+TEST(a_lock_that_was_taken_over_leaves_the_child_without_a_region)
 {
     pthread_t t;
     struct fl_extent *e = take(MIB(4));
@@ -226,7 +219,6 @@ static void a_lock_that_was_taken_over_leaves_the_child_without_a_region(void **
     assert_int_equal(pthread_join(t, NULL), 0);
     assert_int_equal(fake_child(child_is_refused), 0);
     fl_region_fork_parent(&region);
-    assert_sound();
 }
 
 static int check_worker_in_child(void)
@@ -235,27 +227,10 @@ static int check_worker_in_child(void)
     return region.clock.has_worker || !region.wants_worker;
 }
 
-static void a_child_wants_a_worker_of_its_own(void **state)
+TEST(a_child_wants_a_worker_of_its_own)
 {
     assert_non_null(take(MIB(32)));
     fl_region_set_worker(&region, true);
     assert_int_equal(fork_with(check_worker_in_child), 0);
     assert_true(region.clock.has_worker);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(figures_tell_peaks_hits_and_what_the_kernel_gave, plain_begin),
-        cmocka_unit_test_setup(frees_of_a_signal_handler_wait_for_the_unlock, plain_begin),
-        cmocka_unit_test_setup(a_lazy_block_freed_by_a_handler_loses_its_pages, plain_begin),
-        cmocka_unit_test_setup(an_armed_block_freed_by_a_handler_loses_its_map, plain_begin),
-        cmocka_unit_test_setup(a_child_forked_amid_a_purge_works, plain_begin),
-        cmocka_unit_test_setup(caches_of_threads_that_fork_left_behind_are_taken_over, plain_begin),
-        cmocka_unit_test_setup(during_a_fork_the_region_is_closed, plain_begin),
-        cmocka_unit_test_setup(a_lock_that_was_taken_over_leaves_the_child_without_a_region,
-                               plain_begin),
-        cmocka_unit_test_setup(a_child_wants_a_worker_of_its_own, plain_begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* Huge pages that fork split: which are collapsed, in which calls, and when the worker leaves off.
  * What the kernel tells of single pages is scripted. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 
@@ -73,7 +72,7 @@ static void assert_collapsed(size_t i, unsigned first, unsigned n)
     assert_int_equal(c->range.len, n * fl_page.huge);
 }
 
-static void before_a_fork_nothing_is_looked_at(void **state)
+TEST(before_a_fork_nothing_is_looked_at)
 {
     assert_non_null(take(MIB(16)));
     split(1);
@@ -82,7 +81,7 @@ static void before_a_fork_nothing_is_looked_at(void **state)
     assert_int_equal(fake.nlog, 0);
 }
 
-static void a_fork_calls_the_worker_which_finds_nothing(void **state)
+TEST(a_fork_calls_the_worker_which_finds_nothing)
 {
     assert_non_null(take(MIB(16)));
     atomic_store(&region.wants_worker, false);
@@ -97,7 +96,7 @@ static void a_fork_calls_the_worker_which_finds_nothing(void **state)
     assert_int_equal(fake.nlog, 0); /* until the next one */
 }
 
-static void where_little_is_populated_a_fork_calls_no_worker(void **state)
+TEST(where_little_is_populated_a_fork_calls_no_worker)
 {
     assert_non_null(take(MIB(16) - MIB(2)));
     split(1);
@@ -108,7 +107,7 @@ static void where_little_is_populated_a_fork_calls_no_worker(void **state)
     assert_null(collapsed(0));
 }
 
-static void neighbours_that_are_worth_it_are_one_call(void **state)
+TEST_FROM(NULL, neighbours_that_are_worth_it_are_one_call)
 {
     forked(MIB(40));
     for (unsigned k = 3; k < 13; k++) {
@@ -132,7 +131,7 @@ static void neighbours_that_are_worth_it_are_one_call(void **state)
     assert_int_equal(stats().repair_bytes, MIB(18));
 }
 
-static void it_ends_when_nothing_is_left(void **state)
+TEST_FROM(NULL, it_ends_when_nothing_is_left)
 {
     forked(MIB(40));
     split(4);
@@ -144,7 +143,7 @@ static void it_ends_when_nothing_is_left(void **state)
     assert_int_equal(fake.nlog, 0);
 }
 
-static void it_looks_less_and_less_often(void **state)
+TEST_FROM(NULL, it_looks_less_and_less_often)
 {
     forked(MIB(40));
     shared(4);
@@ -174,7 +173,7 @@ static void look_for_long(void)
     assert_true(sum >= 590000 * ms);
 }
 
-static void it_gives_up_when_nothing_changes_for_long(void **state)
+TEST_FROM(NULL, it_gives_up_when_nothing_changes_for_long)
 {
     forked(MIB(16));
     shared(0);
@@ -186,7 +185,7 @@ static void it_gives_up_when_nothing_changes_for_long(void **state)
     assert_collapsed(0, 1, 1);
 }
 
-static void only_what_is_committed_is_looked_at(void **state)
+TEST_FROM(NULL, only_what_is_committed_is_looked_at)
 {
     static const struct fl_region_config c = {.huge = true, .eager_max = MIB(100)};
     region_begin(&c);
@@ -213,7 +212,7 @@ static void only_what_is_committed_is_looked_at(void **state)
 }
 
 /* No huge page is to be had: not for now, where one was busy, or for good, for such a map. */
-static void what_is_refused_for_now_is_tried_again(void **state)
+TEST_FROM(NULL, what_is_refused_for_now_is_tried_again)
 {
     forked(MIB(40));
     for (unsigned k = 2; k < 6; k++) {
@@ -229,7 +228,7 @@ static void what_is_refused_for_now_is_tried_again(void **state)
     assert_true(look() == UINT64_MAX);
 }
 
-static void one_that_cannot_be_collapsed_does_not_keep_the_others_small(void **state)
+TEST_FROM(NULL, one_that_cannot_be_collapsed_does_not_keep_the_others_small)
 {
     const struct {
         int refusal;
@@ -250,7 +249,7 @@ static void one_that_cannot_be_collapsed_does_not_keep_the_others_small(void **s
     }
 }
 
-static void without_the_kernel_s_word_nothing_is_collapsed(void **state)
+TEST_FROM(NULL, without_the_kernel_s_word_nothing_is_collapsed)
 {
     forked(MIB(40));
     split(3);
@@ -275,7 +274,7 @@ static void fork_again(struct fl_range r)
     }
 }
 
-static void a_fork_amid_a_look_begins_anew(void **state)
+TEST_FROM(NULL, a_fork_amid_a_look_begins_anew)
 {
     for (unsigned k = 20; k < 60; k += 39) { /* in the first batch, and at the very end */
         forked(MIB(120));
@@ -295,7 +294,7 @@ static void a_fork_amid_a_look_begins_anew(void **state)
     }
 }
 
-static void pages_that_came_small_are_made_huge(void **state)
+TEST(pages_that_came_small_are_made_huge)
 {
     assert_non_null(take(MIB(16)));
     split(2);
@@ -313,7 +312,7 @@ static int collapse_begin(void **state)
     return 0;
 }
 
-static void where_faults_bring_none_new_memory_is_looked_at(void **state)
+TEST_FROM(collapse_begin, where_faults_bring_none_new_memory_is_looked_at)
 {
     assert_non_null(take(MIB(16) - MIB(2)));
     assert_false(region.wants_worker); /* so little is not worth a thread */
@@ -328,7 +327,7 @@ static void where_faults_bring_none_new_memory_is_looked_at(void **state)
 }
 
 /* It may be touched later: the looks go on, and end. */
-static void what_is_touched_later_becomes_huge_too(void **state)
+TEST_FROM(collapse_begin, what_is_touched_later_becomes_huge_too)
 {
     assert_non_null(take(MIB(16)));
     assert_true(look() == 200 * ms);
@@ -347,7 +346,7 @@ static void what_is_touched_later_becomes_huge_too(void **state)
     assert_true(look() == 200 * ms);
 }
 
-static void while_memory_is_short_nothing_is_copied(void **state)
+TEST_FROM(collapse_begin, while_memory_is_short_nothing_is_copied)
 {
     assert_non_null(take(MIB(16)));
     split(2);
@@ -359,7 +358,7 @@ static void while_memory_is_short_nothing_is_copied(void **state)
     assert_collapsed(0, 2, 1);
 }
 
-static void where_the_kernel_collapses_nothing_the_looks_end(void **state)
+TEST_FROM(collapse_begin, where_the_kernel_collapses_nothing_the_looks_end)
 {
     assert_non_null(take(MIB(16)));
     split(2);
@@ -372,7 +371,7 @@ static void where_the_kernel_collapses_nothing_the_looks_end(void **state)
     assert_int_equal(fake.nlog, 0);
 }
 
-static void without_huge_pages_there_is_nothing_to_repair(void **state)
+TEST_FROM(NULL, without_huge_pages_there_is_nothing_to_repair)
 {
     region_begin(&(struct fl_region_config){.huge = false});
     assert_non_null(take(MIB(16)));
@@ -383,10 +382,10 @@ static void without_huge_pages_there_is_nothing_to_repair(void **state)
 }
 
 /* A look ends amid it and goes on there: its blocks' entries in the pagemap are theirs. */
-static void blocks_of_a_divided_extent_are_still_found(void **state)
+TEST_FROM(NULL, blocks_of_a_divided_extent_are_still_found)
 {
     enum { SHIFT = 16 };
-    struct fl_inner in = {.shift = SHIFT};
+    static struct fl_inner in = {.shift = SHIFT};
     forked(MIB(16));
     assert_int_equal(fl_inner_open(&region, &in, MIB(256)), 0);
     assert_true(fl_inner_fill(&region, &in, fl_extent_range(in.outer)));
@@ -400,31 +399,4 @@ static void blocks_of_a_divided_extent_are_still_found(void **state)
         in.block[i].state = FL_EXTENT_UNUSED;
     }
     fl_inner_close(&region, &in);
-    assert_sound();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(before_a_fork_nothing_is_looked_at, plain_begin),
-        cmocka_unit_test_setup(a_fork_calls_the_worker_which_finds_nothing, plain_begin),
-        cmocka_unit_test_setup(where_little_is_populated_a_fork_calls_no_worker, plain_begin),
-        cmocka_unit_test(neighbours_that_are_worth_it_are_one_call),
-        cmocka_unit_test(it_ends_when_nothing_is_left),
-        cmocka_unit_test(it_looks_less_and_less_often),
-        cmocka_unit_test(it_gives_up_when_nothing_changes_for_long),
-        cmocka_unit_test(only_what_is_committed_is_looked_at),
-        cmocka_unit_test(what_is_refused_for_now_is_tried_again),
-        cmocka_unit_test(one_that_cannot_be_collapsed_does_not_keep_the_others_small),
-        cmocka_unit_test(without_the_kernel_s_word_nothing_is_collapsed),
-        cmocka_unit_test(a_fork_amid_a_look_begins_anew),
-        cmocka_unit_test_setup(pages_that_came_small_are_made_huge, plain_begin),
-        cmocka_unit_test_setup(where_faults_bring_none_new_memory_is_looked_at, collapse_begin),
-        cmocka_unit_test_setup(what_is_touched_later_becomes_huge_too, collapse_begin),
-        cmocka_unit_test_setup(while_memory_is_short_nothing_is_copied, collapse_begin),
-        cmocka_unit_test_setup(where_the_kernel_collapses_nothing_the_looks_end, collapse_begin),
-        cmocka_unit_test(without_huge_pages_there_is_nothing_to_repair),
-        cmocka_unit_test(blocks_of_a_divided_extent_are_still_found),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

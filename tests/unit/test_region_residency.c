@@ -1,8 +1,7 @@
 /* What is told of memory: which of it is live, free, stock and tables, and how much of each the
  * kernel has in memory. What is true is asked of the real kernel by mincore(2), page for page. */
 #include "region/free/isolated.h"
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 #include <string.h>
@@ -39,7 +38,7 @@ static void touch(struct fl_extent *e, size_t from, size_t to)
     }
 }
 
-static void what_waits_for_its_touch_is_not_in_memory(void **state)
+TEST_FROM(each, what_waits_for_its_touch_is_not_in_memory)
 {
     struct fl_extent *e = take(MIB(512));
     assert_int_equal(look().live_bytes, MIB(512));
@@ -51,10 +50,9 @@ static void what_waits_for_its_touch_is_not_in_memory(void **state)
     assert_in_range(v.live_resident_bytes, MIB(10), MIB(12));
     assert_int_equal(v.free_bytes + v.unknown_bytes, 0);
     assert_int_equal(stats().populated_bytes, MIB(512)); /* the most that it may become */
-    assert_settled();
 }
 
-static void what_was_freed_is_free_until_it_goes_back(void **state)
+TEST_FROM(each, what_was_freed_is_free_until_it_goes_back)
 {
     struct fl_extent *e = take_walled(MIB(64));
     touch(e, MIB(6), MIB(9));
@@ -71,7 +69,7 @@ static void what_was_freed_is_free_until_it_goes_back(void **state)
     assert_int_equal(v.free_bytes + v.free_resident_bytes, 0);
 }
 
-static void what_a_thread_cache_holds_is_free(void **state)
+TEST_FROM(each, what_a_thread_cache_holds_is_free)
 {
     struct fl_cache *c = fl_cache_acquire(&region);
     struct fl_extent *e = take(MIB(4));
@@ -89,7 +87,7 @@ static void what_a_thread_cache_holds_is_free(void **state)
     assert_int_equal(look().live_resident_bytes, MIB(4));
 }
 
-static void the_stock_is_told_apart(void **state)
+TEST_FROM(each, the_stock_is_told_apart)
 {
     if (!stock_filled(&(struct fl_region_config){.huge = true, .stock = MIB(64)})) {
         return;
@@ -103,7 +101,7 @@ static void the_stock_is_told_apart(void **state)
     assert_int_equal(v.live_resident_bytes + v.free_resident_bytes, 0);
 }
 
-static void tables_are_told(void **state)
+TEST_FROM(each, tables_are_told)
 {
     struct fl_range pagemap = {region.space.pagemap.all.base, 0}, descriptors = {0, 0};
     assert_non_null(take(MIB(768)));
@@ -120,7 +118,7 @@ enum { BLOCKS = 1500 };
 static struct fl_extent *block[BLOCKS];
 
 /* More extents than are noted at a time, of every state. */
-static void each_extent_counts_once(void **state)
+TEST_FROM(each, each_extent_counts_once)
 {
     size_t live = 0, all = 0, live_there = 0;
     for (size_t i = 0; i < BLOCKS; i++) {
@@ -144,7 +142,6 @@ static void each_extent_counts_once(void **state)
     assert_int_equal(v.free_bytes, stats().free_held_bytes);
     assert_int_equal(v.free_resident_bytes, all - live_there);
     assert_int_equal(v.unknown_bytes, 0);
-    assert_settled();
 }
 
 static int present_unlocked(struct fl_range r, size_t *out_bytes)
@@ -157,7 +154,7 @@ static int present_unlocked(struct fl_range r, size_t *out_bytes)
     return fl_sys_linux.present(r, out_bytes);
 }
 
-static void no_call_waits_for_the_kernel(void **state)
+TEST_FROM(each, no_call_waits_for_the_kernel)
 {
     region_begin(&(struct fl_region_config){.huge = true, .eager_max = MIB(16)});
     fl_sys.present = present_unlocked;
@@ -229,7 +226,7 @@ static void changed_meanwhile(void (*change)(void), size_t live)
     assert_int_equal(v.unknown_bytes, 0);
 }
 
-static void the_walk_goes_on_in_what_is_there_by_then(void **state)
+TEST_FROM(each, the_walk_goes_on_in_what_is_there_by_then)
 {
     changed_meanwhile(free_the_rest, MIB(32)); /* of 32 ranges that were noted at first */
     assert_settled();
@@ -239,10 +236,9 @@ static void the_walk_goes_on_in_what_is_there_by_then(void **state)
     fl_region_lock(&region);
     fl_isolated_return(&region, block[KEPT], false);
     fl_region_unlock(&region);
-    assert_settled();
 }
 
-static void mincore_tells_the_same(void **state)
+TEST_FROM(each, mincore_tells_the_same)
 {
     struct fl_extent *e = take(MIB(64)), *f = take(MIB(64));
     touch(e, MIB(3), MIB(30));
@@ -257,7 +253,7 @@ static void mincore_tells_the_same(void **state)
 }
 
 /* The program has unmapped a part, of which mincore says nothing else. */
-static void a_hole_in_a_block_is_not_in_memory(void **state)
+TEST_FROM(each, a_hole_in_a_block_is_not_in_memory)
 {
     struct fl_extent *e = take(MIB(8));
     fill(e, 1);
@@ -272,7 +268,7 @@ static void a_hole_in_a_block_is_not_in_memory(void **state)
 }
 
 /* The kernel refuses; a confined process does not ask. */
-static void what_is_unknown_is_not_guessed(void **state)
+TEST_FROM(each, what_is_unknown_is_not_guessed)
 {
     for (int confined = 0; confined < 2; confined++) {
         region_begin(&waiting);
@@ -292,7 +288,7 @@ static void what_is_unknown_is_not_guessed(void **state)
 }
 
 /* The kernel's page of zeros is not counted as memory. */
-static void what_was_only_read_is_not_in_memory(void **state)
+TEST_FROM(each, what_was_only_read_is_not_in_memory)
 {
     region_begin(&(struct fl_region_config){.wait_for_touch = true});
     struct fl_extent *e = take(MIB(8));
@@ -305,7 +301,7 @@ enum { SHIFT = 16 };
 #define GRANULE ((size_t)1 << SHIFT)
 
 /* Of a divided extent blocks are live, and the rest that is held is free. */
-static void what_is_divided_is_told_by_its_blocks(void **state)
+TEST_FROM(each, what_is_divided_is_told_by_its_blocks)
 {
     static struct fl_inner in = {.shift = SHIFT};
     assert_int_equal(fl_inner_open(&region, &in, MIB(128)), 0);
@@ -329,10 +325,9 @@ static void what_is_divided_is_told_by_its_blocks(void **state)
         in.block[i].state = FL_EXTENT_UNUSED;
     }
     fl_inner_close(&region, &in);
-    assert_settled();
 }
 
-static void a_handler_amid_the_regions_work_gets_no_answer(void **state)
+TEST_FROM(each, a_handler_amid_the_regions_work_gets_no_answer)
 {
     struct fl_residency_values v = {.live_bytes = 42};
     fl_region_enter();
@@ -341,31 +336,9 @@ static void a_handler_amid_the_regions_work_gets_no_answer(void **state)
     assert_int_equal(v.live_bytes, 42);
 }
 
-static void before_the_first_request_there_is_nothing(void **state)
+TEST_FROM(each, before_the_first_request_there_is_nothing)
 {
     struct fl_residency_values v = look();
     assert_int_equal(v.live_bytes + v.free_bytes + v.stock_bytes + v.unknown_bytes, 0);
     assert_int_equal(v.table_bytes, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(what_waits_for_its_touch_is_not_in_memory, each),
-        cmocka_unit_test_setup(what_was_freed_is_free_until_it_goes_back, each),
-        cmocka_unit_test_setup(what_a_thread_cache_holds_is_free, each),
-        cmocka_unit_test_setup(the_stock_is_told_apart, each),
-        cmocka_unit_test_setup(tables_are_told, each),
-        cmocka_unit_test_setup(each_extent_counts_once, each),
-        cmocka_unit_test_setup(no_call_waits_for_the_kernel, each),
-        cmocka_unit_test_setup(the_walk_goes_on_in_what_is_there_by_then, each),
-        cmocka_unit_test_setup(mincore_tells_the_same, each),
-        cmocka_unit_test_setup(a_hole_in_a_block_is_not_in_memory, each),
-        cmocka_unit_test_setup(what_is_unknown_is_not_guessed, each),
-        cmocka_unit_test_setup(what_was_only_read_is_not_in_memory, each),
-        cmocka_unit_test_setup(what_is_divided_is_told_by_its_blocks, each),
-        cmocka_unit_test_setup(a_handler_amid_the_regions_work_gets_no_answer, each),
-        cmocka_unit_test_setup(before_the_first_request_there_is_nothing, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,6 @@
 /* realloc in place: what gives way, what is taken over, what stays as it was. test_prop_region
  * asserts that bytes, lengths and figures are right. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
-
-#include <string.h>
+#include "unit/region_case.h"
 
 static const struct fl_region_config lazy_from_8_mib = {.huge = true, .eager_max = MIB(8)};
 
@@ -13,7 +10,7 @@ static int lazy_begin(void **state)
     return 0;
 }
 
-static void shrinking_frees_the_tail(void **state)
+TEST(shrinking_frees_the_tail)
 {
     struct fl_extent *e = take(MIB(1));
     fill(e, 1);
@@ -22,10 +19,9 @@ static void shrinking_frees_the_tail(void **state)
     struct fl_extent *f = take_zeroed(KIB(512));
     assert_true(f->base == e->base + KIB(64)); /* and it is dirty, so it was cleared */
     assert_true(is_filled(e, 1) && is_filled(f, 0));
-    assert_sound();
 }
 
-static void growing_takes_over_populated_memory_without_the_kernel(void **state)
+TEST(growing_takes_over_populated_memory_without_the_kernel)
 {
     struct fl_extent *e = take(KIB(64));
     fake_forget();
@@ -33,10 +29,9 @@ static void growing_takes_over_populated_memory_without_the_kernel(void **state)
     assert_true(fl_region_resize(&region, e, MIB(2)));
     assert_int_equal(e->len, MIB(2));
     assert_int_equal(fake.nlog, 0);
-    assert_sound();
 }
 
-static void growing_into_empty_memory_populates_it(void **state)
+TEST(growing_into_empty_memory_populates_it)
 {
     struct fl_extent *e = take(KIB(64));
     fake_forget();
@@ -48,20 +43,18 @@ static void growing_into_empty_memory_populates_it(void **state)
     struct fl_extent *f = take(MIB(1)); /* what is left of the last huge page */
     assert_true(f->base == e->base + MIB(5));
     assert_int_equal(region.held.populated, MIB(6));
-    assert_sound();
 }
 
-static void a_live_neighbour_blocks_growth(void **state)
+TEST(a_live_neighbour_blocks_growth)
 {
     struct fl_extent *e = take(KIB(64)), *f = take(KIB(64));
     assert_false(fl_region_resize(&region, e, KIB(128)));
     assert_int_equal(e->len, KIB(64));
     assert_true(fl_region_resize(&region, f, KIB(128)));
     assert_false(fl_region_resize(&region, e, KIB(68)));
-    assert_sound();
 }
 
-static void at_the_limit_growth_over_memory_that_is_there_succeeds(void **state)
+TEST_FROM(NULL, at_the_limit_growth_over_memory_that_is_there_succeeds)
 {
     region_begin(&(struct fl_region_config){.huge = true, .limit = MIB(4)});
     struct fl_extent *e = take(MIB(1));
@@ -69,10 +62,9 @@ static void at_the_limit_growth_over_memory_that_is_there_succeeds(void **state)
     assert_int_equal(region.held.populated, MIB(4));
     assert_true(fl_region_resize(&region, e, MIB(4))); /* nothing new is populated */
     assert_int_equal(region.held.populated, MIB(4));
-    assert_sound();
 }
 
-static void lazy_memory_gives_up_whole_huge_pages_in_place(void **state)
+TEST_FROM(lazy_begin, lazy_memory_gives_up_whole_huge_pages_in_place)
 {
     static const size_t asked[] = {MIB(20), MIB(5), MIB(32)}, len[] = {MIB(20), MIB(6), MIB(32)};
     struct fl_extent *e = take(MIB(32));
@@ -84,7 +76,7 @@ static void lazy_memory_gives_up_whole_huge_pages_in_place(void **state)
     }
 }
 
-static void lazy_memory_grows_in_place_and_stays_lazy(void **state)
+TEST_FROM(lazy_begin, lazy_memory_grows_in_place_and_stays_lazy)
 {
     struct fl_extent *e = take(MIB(32));
     uintptr_t base = e->base;
@@ -104,10 +96,9 @@ static void lazy_memory_grows_in_place_and_stays_lazy(void **state)
     give(e); /* hollow: all of it goes at once */
     assert_int_equal(fake_purged(), MIB(36));
     assert_int_equal(region.held.populated, populated);
-    assert_sound();
 }
 
-static void lazy_growth_needs_empty_addresses_that_suffice(void **state)
+TEST_FROM(lazy_begin, lazy_growth_needs_empty_addresses_that_suffice)
 {
     struct fl_extent *e = take(MIB(32)), *hole = take_walled(MIB(4));
     assert_true(hole->base == e->base + MIB(32));
@@ -122,10 +113,9 @@ static void lazy_growth_needs_empty_addresses_that_suffice(void **state)
     fake.charge_max = SIZE_MAX;
     assert_true(fl_region_resize(&region, e, MIB(36)));
     assert_int_equal(e->len, MIB(36));
-    assert_sound();
 }
 
-static void lazy_memory_does_not_grow_to_an_absurd_size(void **state)
+TEST_FROM(NULL, lazy_memory_does_not_grow_to_an_absurd_size)
 {
     region_clear();
     fake.memory_total = MIB(64); /* these are the most */
@@ -134,10 +124,9 @@ static void lazy_memory_does_not_grow_to_an_absurd_size(void **state)
     assert_true(fl_region_resize(&region, e, MIB(64)));
     assert_false(fl_region_resize(&region, e, MIB(66)));
     assert_int_equal(e->len, MIB(64));
-    assert_sound();
 }
 
-static void shrinking_succeeds_without_descriptors_and_keeps_the_tail(void **state)
+TEST_FROM(lazy_begin, shrinking_succeeds_without_descriptors_and_keeps_the_tail)
 {
     struct fl_extent *e = take(MIB(1)), *lazy = take(MIB(32));
     withhold_descriptors(true);
@@ -148,23 +137,4 @@ static void shrinking_succeeds_without_descriptors_and_keeps_the_tail(void **sta
     assert_false(fl_region_resize(&region, lazy, MIB(34)));
     assert_true(e->len == MIB(1) && lazy->len == MIB(32));
     withhold_descriptors(false);
-    assert_sound();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(shrinking_frees_the_tail, plain_begin),
-        cmocka_unit_test_setup(growing_takes_over_populated_memory_without_the_kernel, plain_begin),
-        cmocka_unit_test_setup(growing_into_empty_memory_populates_it, plain_begin),
-        cmocka_unit_test_setup(a_live_neighbour_blocks_growth, plain_begin),
-        cmocka_unit_test(at_the_limit_growth_over_memory_that_is_there_succeeds),
-        cmocka_unit_test_setup(lazy_memory_gives_up_whole_huge_pages_in_place, lazy_begin),
-        cmocka_unit_test_setup(lazy_memory_grows_in_place_and_stays_lazy, lazy_begin),
-        cmocka_unit_test_setup(lazy_growth_needs_empty_addresses_that_suffice, lazy_begin),
-        cmocka_unit_test(lazy_memory_does_not_grow_to_an_absurd_size),
-        cmocka_unit_test_setup(shrinking_succeeds_without_descriptors_and_keeps_the_tail,
-                               lazy_begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* What many threads freed goes back to the kernel once no request comes; what few did is kept. */
 #include "region/back/purge.h"
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 #include <string.h>
@@ -28,12 +27,6 @@ static int each(void **state)
     for (int i = 0; i < MANY; i++) {
         cache[i] = fl_cache_acquire(&region);
     }
-    return 0;
-}
-
-static int after(void **state)
-{
-    fl_nodes = fl_nodes_linux;
     return 0;
 }
 
@@ -81,7 +74,7 @@ static unsigned rests(unsigned at_a_time)
     return n * at_a_time;
 }
 
-static void what_many_threads_freed_goes_back(void **state)
+TEST_FROM(each, what_many_threads_freed_goes_back)
 {
     work(MANY);
     assert_true(is_kept(MANY));
@@ -91,12 +84,11 @@ static void what_many_threads_freed_goes_back(void **state)
     assert_true(look_after(20) == UINT64_MAX);
     assert_true(is_gone());
     assert_true(region.wants_worker); /* the next free calls */
-    assert_settled();
 }
 
 /* Of many threads what they freed goes, unless there is a CPU for each, as in a parallel loop; or
  * the program, or the user, has asked that it stay. */
-static void what_is_no_crowds_is_kept(void **state)
+TEST_FROM(each, what_is_no_crowds_is_kept)
 {
     static const struct {
         int threads;
@@ -120,7 +112,7 @@ static void what_is_no_crowds_is_kept(void **state)
 }
 
 /* A thread that works beside many that sleep keeps what it frees. */
-static void who_did_nothing_lately_does_not_count(void **state)
+TEST_FROM(each, who_did_nothing_lately_does_not_count)
 {
     work(MANY);
     (void)rests(100);
@@ -129,11 +121,10 @@ static void who_did_nothing_lately_does_not_count(void **state)
     work(1);
     (void)rests(100);
     assert_true(is_kept(1));
-    assert_settled();
 }
 
 /* They come one after the other, with a rest between. */
-static void threads_that_come_in_turn_count(void **state)
+TEST_FROM(each, threads_that_come_in_turn_count)
 {
     for (int i = 0; i < MANY; i++) {
         struct fl_extent *e = take(MIB(EACH_MIB));
@@ -141,11 +132,10 @@ static void threads_that_come_in_turn_count(void **state)
         (void)rests(100);
     }
     assert_true(is_gone());
-    assert_settled();
 }
 
 /* Bursts with a pause as long as memory has to rest: soon none goes back any more. */
-static void what_is_wanted_again_rests_longer_the_next_time(void **state)
+TEST_FROM(each, what_is_wanted_again_rests_longer_the_next_time)
 {
     unsigned took[4] = {0};
     for (int i = 0; i < 4; i++) {
@@ -155,10 +145,9 @@ static void what_is_wanted_again_rests_longer_the_next_time(void **state)
     for (int i = 1; i < 4; i++) {
         assert_true(took[i] >= 2 * took[i - 1]);
     }
-    assert_settled();
 }
 
-static void busy_ones_are_looked_at_seldom(void **state)
+TEST_FROM(each, busy_ones_are_looked_at_seldom)
 {
     uint64_t next = 0;
     for (int i = 0; i < 20; i++) {
@@ -167,11 +156,10 @@ static void busy_ones_are_looked_at_seldom(void **state)
     }
     assert_int_equal(next, 160 * ms);
     assert_true(is_kept(MANY));
-    assert_settled();
 }
 
 /* However little they hold: of 200 it is 200 times as much. */
-static void many_threads_are_worth_a_worker(void **state)
+TEST_FROM(each, many_threads_are_worth_a_worker)
 {
     region.wants_worker = false;
     assert_non_null(take(KIB(64)));
@@ -182,20 +170,4 @@ static void many_threads_are_worth_a_worker(void **state)
     region_begin(NULL);
     give(take(KIB(64)));
     assert_false(region.wants_worker);
-    assert_settled();
-}
-
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, each, after)
-    const struct CMUnitTest tests[] = {
-        T(what_many_threads_freed_goes_back),
-        T(what_is_no_crowds_is_kept),
-        T(who_did_nothing_lately_does_not_count),
-        T(threads_that_come_in_turn_count),
-        T(what_is_wanted_again_rests_longer_the_next_time),
-        T(busy_ones_are_looked_at_seldom),
-        T(many_threads_are_worth_a_worker),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
  * has nothing to do. The linker wraps fl_zero_streaming (CMakeLists.txt): so the tests count what
  * is cleared, and do something meanwhile. */
 #include "region/back/purge.h"
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <string.h>
 
@@ -61,7 +60,7 @@ static void dirty_and_quiet(void)
     (void)fl_region_rezero(&region);
 }
 
-static void it_waits_for_a_quiet_while(void **state)
+TEST_FROM(each, it_waits_for_a_quiet_while)
 {
     struct fl_extent *e = dirty(MIB(8));
     uint64_t ns = rest_least;
@@ -75,10 +74,9 @@ static void it_waits_for_a_quiet_while(void **state)
     assert_int_equal(e->zeroed.len, 0);
     assert_true(fl_region_rezero(&region) == UINT64_MAX);
     assert_int_equal(cleared, MIB(8));
-    assert_guarded();
 }
 
-static void calloc_clears_nothing_of_it(void **state)
+TEST_FROM(each, calloc_clears_nothing_of_it)
 {
     struct fl_extent *e = dirty(MIB(40));
     uintptr_t base = e->base;
@@ -95,10 +93,9 @@ static void calloc_clears_nothing_of_it(void **state)
     memset((void *)(base + MIB(10)), 0xcc, MIB(30)); /* clearing would take that away */
     z = take_zeroed(MIB(30));
     assert_true(is_filled(z, 0xcc));
-    assert_guarded();
 }
 
-static void dirty_parts_on_either_side_are_cleared_and_join(void **state)
+TEST_FROM(each, dirty_parts_on_either_side_are_cleared_and_join)
 {
     uintptr_t base = dirty(MIB(24))->base;
     (void)look_twice();
@@ -118,10 +115,9 @@ static void dirty_parts_on_either_side_are_cleared_and_join(void **state)
     e = fl_extent_free_at(&region.space, base, 0);
     assert_int_equal(e->zeroed.len, MIB(24));
     assert_true(is_filled(take_zeroed(MIB(24)), 0));
-    assert_guarded();
 }
 
-static void small_remains_are_left_alone(void **state)
+TEST_FROM(each, small_remains_are_left_alone)
 {
     assert_non_null(take(KIB(512)));
     struct fl_extent *e = take(MIB(4));
@@ -135,10 +131,9 @@ static void small_remains_are_left_alone(void **state)
     assert_int_equal(cleared, MIB(2));
     assert_int_equal(fl_extent_free_at(&region.space, large_base, 0)->zeroed.len, MIB(2));
     assert_int_equal(fl_extent_free_at(&region.space, small_base, 0)->zeroed.len, 0);
-    assert_guarded();
 }
 
-static void clearing_in_vain_comes_to_an_end(void **state)
+TEST_FROM(each, clearing_in_vain_comes_to_an_end)
 {
     dirty_and_quiet();
     region.rezero.credit = MIB(40);
@@ -155,10 +150,9 @@ static void clearing_in_vain_comes_to_an_end(void **state)
     (void)look_twice();
     assert_int_equal(cleared, MIB(16));
     assert_int_equal(region.rezero.credit, MIB(8));
-    assert_guarded();
 }
 
-static void credit_has_a_bound(void **state)
+TEST_FROM(each, credit_has_a_bound)
 {
     region.rezero.credit = 0;
     fl_region_lock(&region);
@@ -167,7 +161,7 @@ static void credit_has_a_bound(void **state)
     assert_true(region.rezero.credit == (size_t)64 << 30);
 }
 
-static void not_while_memory_is_tight(void **state)
+TEST_FROM(each, not_while_memory_is_tight)
 {
     struct fl_extent *e = dirty(MIB(8));
     atomic_store(&region.tight, true);
@@ -176,10 +170,9 @@ static void not_while_memory_is_tight(void **state)
     atomic_store(&region.tight, false);
     (void)look_twice();
     assert_int_equal(e->zeroed.len, MIB(8));
-    assert_guarded();
 }
 
-static void where_first_touches_wait_it_is_a_piece_at_a_time(void **state)
+TEST_FROM(each, where_first_touches_wait_it_is_a_piece_at_a_time)
 {
     region_begin(&(struct fl_region_config){.huge = true, .first_touch = true});
     (void)dirty(MIB(40));
@@ -190,7 +183,6 @@ static void where_first_touches_wait_it_is_a_piece_at_a_time(void **state)
     assert_int_equal(cleared, MIB(40));
     assert_true(fl_region_rezero(&region) == UINT64_MAX);
     assert_int_equal(cleared, MIB(40));
-    assert_guarded();
 }
 
 static struct fl_extent *got;
@@ -205,14 +197,13 @@ static void request(void *base, size_t len)
     fill(got, 0x44);
 }
 
-static void a_request_ends_it(void **state)
+TEST_FROM(each, a_request_ends_it)
 {
     dirty_and_quiet();
     meanwhile = request;
     (void)fl_region_rezero(&region);
     assert_int_equal(cleared, MIB(16));
     assert_true(is_filled(got, 0x44));
-    assert_guarded();
 }
 
 static void purge(void *base, size_t len)
@@ -225,14 +216,13 @@ static void purge(void *base, size_t len)
     assert_sound();
 }
 
-static void a_purge_leaves_what_is_being_cleared(void **state)
+TEST_FROM(each, a_purge_leaves_what_is_being_cleared)
 {
     dirty_and_quiet();
     meanwhile = purge;
     (void)fl_region_rezero(&region);
     assert_int_equal(fl_region_free(&region).bytes, MIB(16));
     assert_true(is_filled(take_zeroed(MIB(16)), 0));
-    assert_guarded();
 }
 
 static int child(void)
@@ -257,7 +247,7 @@ static void fork_now(void *base, size_t len)
     child_status = fork_beside(child);
 }
 
-static void a_child_forked_meanwhile_finds_none_of_it(void **state)
+TEST_FROM(each, a_child_forked_meanwhile_finds_none_of_it)
 {
     dirty_and_quiet();
     child_status = -1;
@@ -266,21 +256,19 @@ static void a_child_forked_meanwhile_finds_none_of_it(void **state)
     assert_int_equal(child_status, 0);
     assert_int_equal(cleared, MIB(64));
     assert_true(is_filled(take_zeroed(MIB(64)), 0));
-    assert_guarded();
 }
 
-static void without_descriptors_nothing_is_cleared(void **state)
+TEST_FROM(each, without_descriptors_nothing_is_cleared)
 {
     (void)dirty(MIB(8));
     withhold_descriptors(true);
     assert_true(look_twice() == UINT64_MAX);
     assert_int_equal(cleared, 0);
     withhold_descriptors(false);
-    assert_guarded();
 }
 
 /* What the kernel was told it may take it may not any more once zeros have been written to it. */
-static void cleared_memory_is_offered_to_the_kernel_anew(void **state)
+TEST_FROM(each, cleared_memory_is_offered_to_the_kernel_anew)
 {
     struct fl_extent *e = dirty(MIB(8));
     fl_region_soften(&region);
@@ -292,25 +280,4 @@ static void cleared_memory_is_offered_to_the_kernel_anew(void **state)
     fl_region_soften(&region);
     assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(8));
     assert_true(is_filled(take_zeroed(MIB(8)), 0));
-    assert_guarded();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(it_waits_for_a_quiet_while, each),
-        cmocka_unit_test_setup(calloc_clears_nothing_of_it, each),
-        cmocka_unit_test_setup(dirty_parts_on_either_side_are_cleared_and_join, each),
-        cmocka_unit_test_setup(small_remains_are_left_alone, each),
-        cmocka_unit_test_setup(clearing_in_vain_comes_to_an_end, each),
-        cmocka_unit_test_setup(credit_has_a_bound, each),
-        cmocka_unit_test_setup(not_while_memory_is_tight, each),
-        cmocka_unit_test_setup(where_first_touches_wait_it_is_a_piece_at_a_time, each),
-        cmocka_unit_test_setup(a_request_ends_it, each),
-        cmocka_unit_test_setup(a_purge_leaves_what_is_being_cleared, each),
-        cmocka_unit_test_setup(a_child_forked_meanwhile_finds_none_of_it, each),
-        cmocka_unit_test_setup(without_descriptors_nothing_is_cleared, each),
-        cmocka_unit_test_setup(cleared_memory_is_offered_to_the_kernel_anew, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

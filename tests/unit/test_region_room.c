@@ -1,9 +1,8 @@
 /* Nodes without room: what gives way, and who is refused. */
+#include "unit/region_case.h"
 #include "unit/zones_fixture.h"
 
-#include "unit/cmocka_all.h"
-
-static void a_full_node_gives_way_to_the_next(void **state)
+TEST_FROM(divided_begin, a_full_node_gives_way_to_the_next)
 {
     give(take_on(0, MIB(4)));
     full[0] = true;
@@ -12,7 +11,6 @@ static void a_full_node_gives_way_to_the_next(void **state)
     full[1] = true; /* none has room: as the kernel will have it */
     assert_lies(take_on(0, MIB(4)), 0);
     assert_false(fl_region_is_bound() && !wished.strict);
-    assert_settled();
 }
 
 static bool has_room_once_purged(unsigned zone, size_t bytes)
@@ -23,7 +21,7 @@ static bool has_room_once_purged(unsigned zone, size_t bytes)
 
 /* Pages in turns over the nodes, which are free: rather than that another node has what is asked
  * for. */
-static void what_is_free_of_several_nodes_goes_before_a_full_one_gives_way(void **state)
+TEST(what_is_free_of_several_nodes_goes_before_a_full_one_gives_way)
 {
     struct fl_placing asked = placing;
     asked.has_room = has_room_once_purged;
@@ -35,11 +33,10 @@ static void what_is_free_of_several_nodes_goes_before_a_full_one_gives_way(void 
     assert_lies(take_on(1, MIB(4)), 1);
     assert_true(stats().purge_bytes >= MIB(8)); /* a half of that lies there */
     assert_int_equal(region.zones.of[0].free.huge, MIB(8));
-    assert_settled();
 }
 
 /* What has gone back in pieces comes from the node anew. */
-static void holes_of_a_full_node_are_not_filled(void **state)
+TEST_FROM(divided_begin, holes_of_a_full_node_are_not_filled)
 {
     struct fl_extent *e = take_on(0, KIB(512));
     assert_lies(take_on(0, KIB(512)), 0);
@@ -52,7 +49,7 @@ static void holes_of_a_full_node_are_not_filled(void **state)
 }
 
 /* Half of the machine is in use: only what is touched may be taken. */
-static void what_waits_for_its_touch_goes_where_there_is_room(void **state)
+TEST_FROM(divided_begin, what_waits_for_its_touch_goes_where_there_is_room)
 {
     fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
     full[0] = true;
@@ -63,7 +60,7 @@ static void what_waits_for_its_touch_goes_where_there_is_room(void **state)
     assert_true(fl_region_is_bound());
 }
 
-static void a_thread_bound_to_a_full_node_is_refused(void **state)
+TEST_FROM(divided_begin, a_thread_bound_to_a_full_node_is_refused)
 {
     wished = (struct fl_wish){.n = 1, .zone = {1}, .strict = true};
     full[1] = true;
@@ -72,7 +69,6 @@ static void a_thread_bound_to_a_full_node_is_refused(void **state)
     assert_int_equal(stats().refused, 1);
     full[1] = false;
     assert_lies(take(MIB(4)), 1);
-    assert_settled();
 }
 
 static unsigned asked; /* zones that were asked for a loan */
@@ -85,7 +81,7 @@ static size_t lends_nothing(unsigned zone, size_t bytes)
 }
 
 /* One whose arenas lend nothing does not stop the other. */
-static void each_node_is_asked_for_a_loan(void **state)
+TEST_FROM(divided_begin, each_node_is_asked_for_a_loan)
 {
     static struct fl_inner arena[NODES];
     (void)fl_region_prove(&region);
@@ -104,20 +100,4 @@ static void each_node_is_asked_for_a_loan(void **state)
     for (unsigned i = 0; i < NODES; i++) {
         fl_inner_close(&region, &arena[i]);
     }
-    assert_settled();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_full_node_gives_way_to_the_next, divided_begin),
-        cmocka_unit_test_setup(what_is_free_of_several_nodes_goes_before_a_full_one_gives_way,
-                               plain_begin),
-        cmocka_unit_test_setup(holes_of_a_full_node_are_not_filled, divided_begin),
-        cmocka_unit_test_setup(what_waits_for_its_touch_goes_where_there_is_room, divided_begin),
-        cmocka_unit_test_setup(a_thread_bound_to_a_full_node_is_refused, divided_begin),
-        cmocka_unit_test_setup(each_node_is_asked_for_a_loan, divided_begin),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

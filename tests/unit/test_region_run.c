@@ -1,9 +1,7 @@
 /* Requests that are served from a run of neighbours, populated and EMPTY in turn: which run, and
  * what it costs. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
-#include <errno.h>
 #include <string.h>
 
 enum { PIECE = 2 << 20, MOST = 13 };
@@ -39,7 +37,7 @@ static uintptr_t make_run(size_t n, bool empty_first, size_t behind)
     return base;
 }
 
-static void nine_neighbours_serve_one_request(void **state)
+TEST_FROM(NULL, nine_neighbours_serve_one_request)
 {
     for (int empty_first = 0; empty_first < 2; empty_first++) {
         region_begin(NULL);
@@ -57,7 +55,7 @@ static void nine_neighbours_serve_one_request(void **state)
     }
 }
 
-static void a_run_of_more_is_not_looked_through(void **state)
+TEST(a_run_of_more_is_not_looked_through)
 {
     uintptr_t base = make_run(12, false, MIB(32));
     struct fl_extent *e = take(10 * (size_t)PIECE);
@@ -65,19 +63,17 @@ static void a_run_of_more_is_not_looked_through(void **state)
     assert_guarded();
     struct fl_extent *f = take(9 * (size_t)PIECE);
     assert_true(f->base == base);
-    assert_guarded();
 }
 
-static void a_run_is_entered_where_it_costs_least(void **state)
+TEST(a_run_is_entered_where_it_costs_least)
 {
     uintptr_t base = make_run(5, true, MIB(32)); /* EMPTY, populated, EMPTY, populated, EMPTY */
     struct fl_extent *e = take(3 * (size_t)PIECE);
     assert_true(e->base == base + PIECE); /* one to populate, not two */
     assert_int_equal(fake_bytes(FAKE_POPULATE), PIECE);
-    assert_guarded();
 }
 
-static void an_aligned_request_may_begin_within_a_run(void **state)
+TEST(an_aligned_request_may_begin_within_a_run)
 {
     uintptr_t base = make_run(9, false, MIB(32));
     uintptr_t aligned = fl_align_up(base, MIB(4));
@@ -86,7 +82,6 @@ static void an_aligned_request_may_begin_within_a_run(void **state)
     fill(e, 1);
     assert_guarded();
     give(e);
-    assert_guarded();
 }
 
 /* An EMPTY piece of 6 MiB low in the window and, higher, one of 4 MiB with 2 MiB of free memory
@@ -113,17 +108,16 @@ static uintptr_t low_hole_and_high_run(bool more_free, uintptr_t *out_high)
     return base;
 }
 
-static void the_cheapest_run_while_more_may_be_held(void **state)
+TEST(the_cheapest_run_while_more_may_be_held)
 {
     uintptr_t high;
     uintptr_t low = low_hole_and_high_run(false, &high);
     struct fl_extent *e = take(MIB(6));
     assert_true(e->base == high && e->base != low);
     assert_int_equal(fake_bytes(FAKE_POPULATE), MIB(4));
-    assert_guarded();
 }
 
-static void the_lowest_run_where_pages_have_to_move(void **state)
+TEST(the_lowest_run_where_pages_have_to_move)
 {
     uintptr_t high;
     uintptr_t low = low_hole_and_high_run(true, &high);
@@ -133,10 +127,9 @@ static void the_lowest_run_where_pages_have_to_move(void **state)
     assert_true(e->base == low);
     assert_int_equal(stats().move_bytes, MIB(6)); /* x, and 4 of the first 5 */
     assert_int_equal(region.held.populated, populated);
-    assert_guarded();
 }
 
-static void free_pages_elsewhere_fill_each_hole_of_a_run(void **state)
+TEST_FROM(NULL, free_pages_elsewhere_fill_each_hole_of_a_run)
 {
     for (int empty_first = 0; empty_first < 2; empty_first++) {
         region_begin(NULL);
@@ -157,7 +150,7 @@ static void free_pages_elsewhere_fill_each_hole_of_a_run(void **state)
 
 /* Each populated piece dirty at both ends and known to be zero between: the most parts that one
  * calloc can clear. */
-static void calloc_of_a_run_with_zeroed_parts_clears_the_others(void **state)
+TEST_FROM(NULL, calloc_of_a_run_with_zeroed_parts_clears_the_others)
 {
     for (int empty_first = 0; empty_first < 2; empty_first++) {
         region_begin(NULL);
@@ -176,7 +169,7 @@ static void calloc_of_a_run_with_zeroed_parts_clears_the_others(void **state)
     }
 }
 
-static void a_hole_that_others_use_is_left_to_them(void **state)
+TEST_FROM(NULL, a_hole_that_others_use_is_left_to_them)
 {
     for (unsigned nth = 1; nth <= 4; nth++) {
         region_begin(NULL);
@@ -202,7 +195,7 @@ static void a_hole_that_others_use_is_left_to_them(void **state)
     }
 }
 
-static void growing_over_a_run_of_nine(void **state)
+TEST(growing_over_a_run_of_nine)
 {
     struct fl_extent *e = take(PIECE);
     fill(e, 0x55);
@@ -217,22 +210,4 @@ static void growing_over_a_run_of_nine(void **state)
     assert_false(fl_region_resize(&region, e, 10 * (size_t)PIECE + KIB(4)));
     assert_guarded();
     give(e);
-    assert_guarded();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nine_neighbours_serve_one_request),
-        cmocka_unit_test_setup(a_run_of_more_is_not_looked_through, plain_begin),
-        cmocka_unit_test_setup(a_run_is_entered_where_it_costs_least, plain_begin),
-        cmocka_unit_test_setup(an_aligned_request_may_begin_within_a_run, plain_begin),
-        cmocka_unit_test_setup(the_cheapest_run_while_more_may_be_held, plain_begin),
-        cmocka_unit_test_setup(the_lowest_run_where_pages_have_to_move, plain_begin),
-        cmocka_unit_test(free_pages_elsewhere_fill_each_hole_of_a_run),
-        cmocka_unit_test(calloc_of_a_run_with_zeroed_parts_clears_the_others),
-        cmocka_unit_test(a_hole_that_others_use_is_left_to_them),
-        cmocka_unit_test_setup(growing_over_a_run_of_nine, plain_begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,9 @@
 /* Shards: blocks of two never merge, figures add up, and all of it goes back. */
 #include "region/back/purge.h"
-#include "unit/cmocka_all.h"
+#include "unit/region_case.h"
 #include "unit/shards_fixture.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 /* All locks, which learn what shards did since. */
 static void lock_all(void)
@@ -13,7 +12,7 @@ static void lock_all(void)
     fl_region_unlock(&region);
 }
 
-static void blocks_of_both_shards_do_not_merge(void **state)
+TEST_FROM(shards_begin, blocks_of_both_shards_do_not_merge)
 {
     int in[2] = {0, 0};
     for (int i = 0; i < BLOCKS; i++) {
@@ -33,18 +32,17 @@ static void blocks_of_both_shards_do_not_merge(void **state)
     }
 }
 
-static void a_request_is_served_by_whichever_has_memory(void **state)
+TEST_FROM(shards_begin, a_request_is_served_by_whichever_has_memory)
 {
     shards_give();
     size_t populated = stats().populated_bytes;
     shards_take();
     assert_int_equal(stats().in_use_bytes, BLOCKS * KIB(256));
     assert_int_equal(stats().populated_bytes, populated); /* none grows while the other has some */
-    assert_settled();
 }
 
 /* All locks would be waited for longer. */
-static void one_busy_shard_is_waited_for_sooner_than_all(void **state)
+TEST_FROM(shards_begin, one_busy_shard_is_waited_for_sooner_than_all)
 {
     shards_be_somewhere();
     shards_cpu = 0;
@@ -62,11 +60,10 @@ static void one_busy_shard_is_waited_for_sooner_than_all(void **state)
     shards_held();
     assert_int_equal(e->zone, 1);
     assert_int_equal(region.shards.of[1].since.takes, takes + 1);
-    assert_settled();
 }
 
 /* Nothing is more than it was: the others need not know. */
-static void what_came_back_may_be_taken_again_by_one_lock(void **state)
+TEST_FROM(shards_begin, what_came_back_may_be_taken_again_by_one_lock)
 {
     enum { SOME = 16 }; /* 4 MiB */
     struct fl_extent *e[SOME];
@@ -89,7 +86,7 @@ static void what_came_back_may_be_taken_again_by_one_lock(void **state)
     assert_int_equal(region.shards.of[1].since.takes, SOME);
 }
 
-static void below_the_peak_each_may_take_its_part(void **state)
+TEST_FROM(shards_begin, below_the_peak_each_may_take_its_part)
 {
     for (unsigned i = 0; i < BLOCKS / 2; i++) {
         give(shards_block[i]);
@@ -110,16 +107,15 @@ static void leave(struct fl_extent *e)
     atomic_store(&region.shards.of[e->zone].lock.word, 0);
 }
 
-static void what_finds_a_lock_busy_is_left_to_it(void **state)
+TEST_FROM(shards_begin, what_finds_a_lock_busy_is_left_to_it)
 {
     size_t in_use = stats().in_use_bytes;
     leave(shards_block[0]);
     assert_int_equal(stats().in_use_bytes, in_use - KIB(256));
-    assert_settled();
 }
 
 /* No thread comes by: the worker has to. */
-static void what_is_left_is_seen_and_taken_by_the_worker(void **state)
+TEST_FROM(shards_begin, what_is_left_is_seen_and_taken_by_the_worker)
 {
     leave(shards_block[0]);
     assert_true(fl_shards_have_some(&region.shards));
@@ -128,13 +124,12 @@ static void what_is_left_is_seen_and_taken_by_the_worker(void **state)
 }
 
 /* What a signal handler frees that interrupted the lock's holder. */
-static void a_handlers_free_is_taken_over(void **state)
+TEST_FROM(shards_begin, a_handlers_free_is_taken_over)
 {
     fl_region_defer(&region, shards_block[0]);
     give(shards_block[1]);
     assert_null(region.caches.deferred);
     assert_int_equal(stats().in_use_bytes, (BLOCKS - 2) * KIB(256));
-    assert_settled();
 }
 
 /* A window of 256 MiB at most. */
@@ -150,7 +145,7 @@ static void begin_small(unsigned shards)
 }
 
 /* What all shards together have as addresses serves one long request. */
-static void addresses_come_back_to_where_they_are_wanted(void **state)
+TEST_FROM(NULL, addresses_come_back_to_where_they_are_wanted)
 {
     static struct fl_extent *e[4096];
     size_t n = 0;
@@ -165,7 +160,6 @@ static void addresses_come_back_to_where_they_are_wanted(void **state)
     }
     (void)fl_region_purge(&region, 0);
     assert_non_null(take(most / 2));
-    assert_settled();
 }
 
 /* Blocks of 2 MiB that there are addresses for. */
@@ -183,7 +177,7 @@ static size_t count_blocks(unsigned shards)
     return n;
 }
 
-static void addresses_that_a_shard_does_not_need_are_anothers(void **state)
+TEST_FROM(NULL, addresses_that_a_shard_does_not_need_are_anothers)
 {
     size_t n = count_blocks(1);
     assert_in_range(n, 32, 128);
@@ -191,7 +185,7 @@ static void addresses_that_a_shard_does_not_need_are_anothers(void **state)
 }
 
 /* A planner's arena: what it lends is looked for in the first shard. */
-static void divided_blocks_stay_where_they_are(void **state)
+TEST_FROM(NULL, divided_blocks_stay_where_they_are)
 {
     static struct fl_inner inner = {.shift = 16};
     shards_begin_with(0);
@@ -204,10 +198,9 @@ static void divided_blocks_stay_where_they_are(void **state)
         assert_int_equal(outer->zone, 0);
     }
     fl_inner_close(&region, &inner);
-    assert_settled();
 }
 
-static void all_know_of_what_came_back_in_time(void **state)
+TEST_FROM(shards_begin, all_know_of_what_came_back_in_time)
 {
     size_t every = region.pressure.look_after = MIB(16), most = 0;
     for (int i = 0; i < BLOCKS; i++) {
@@ -227,13 +220,12 @@ static int child_goes_on(void)
                : 1;
 }
 
-static void a_child_goes_on_with_all_of_them(void **state)
+TEST_FROM(shards_begin, a_child_goes_on_with_all_of_them)
 {
     for (int i = 0; i < BLOCKS; i += 2) {
         give(shards_block[i]);
     }
     assert_int_equal(fork_with(child_goes_on), 0);
-    assert_settled();
 }
 
 /* All that is free is memory, or is mapped anew. */
@@ -265,7 +257,7 @@ static void *give_every_second(void *of)
     return NULL;
 }
 
-static void a_free_during_a_fork_is_no_hole_in_the_child(void **state)
+TEST_FROM(NULL, a_free_during_a_fork_is_no_hole_in_the_child)
 {
     shards_begin_with(0);
     fake.pretend_populate = false;
@@ -286,7 +278,6 @@ static void a_free_during_a_fork_is_no_hole_in_the_child(void **state)
     int status = fake_child(child_uses_all);
     fl_region_fork_parent(&region);
     assert_int_equal(status, 0);
-    assert_settled();
 }
 
 static int child_of_a_broken_one(void)
@@ -295,18 +286,17 @@ static int child_of_a_broken_one(void)
 }
 
 /* Another thread has taken a lock over, and is amid a change. */
-static void a_child_gives_up_where_one_lock_was_taken_over(void **state)
+TEST_FROM(shards_begin, a_child_gives_up_where_one_lock_was_taken_over)
 {
     fl_region_fork_lock(&region);
     atomic_store(&region.shards.of[1].lock.word, 1);
     assert_int_equal(fake_child(child_of_a_broken_one), 0);
     atomic_store(&region.shards.of[1].lock.word, 0);
     fl_region_fork_parent(&region);
-    assert_settled();
 }
 
 /* Descriptors: as many as come from a zone's own go back to all. */
-static void what_a_zone_has_too_many_of_goes_back(void **state)
+TEST_FROM(shards_begin, what_a_zone_has_too_many_of_goes_back)
 {
     struct fl_stash *of = &region.space.descriptors.of_zone[1];
     shards_give();
@@ -322,40 +312,11 @@ static void what_a_zone_has_too_many_of_goes_back(void **state)
     }
 }
 
-static void all_may_be_there_from_the_beginning(void **state)
+TEST_FROM(NULL, all_may_be_there_from_the_beginning)
 {
     shards_begin_with(FL_SHARDS);
     shards_take();
     assert_int_equal(shards_opened(), FL_SHARDS);
     shards_give();
     assert_int_equal(stats().in_use_bytes, 0);
-    assert_settled();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(blocks_of_both_shards_do_not_merge, shards_begin),
-        cmocka_unit_test_setup(a_request_is_served_by_whichever_has_memory, shards_begin),
-        cmocka_unit_test_setup_teardown(one_busy_shard_is_waited_for_sooner_than_all, shards_begin,
-                                        shards_end_somewhere),
-        cmocka_unit_test_setup_teardown(what_came_back_may_be_taken_again_by_one_lock, shards_begin,
-                                        shards_end_somewhere),
-        cmocka_unit_test_setup(below_the_peak_each_may_take_its_part, shards_begin),
-        cmocka_unit_test_setup(what_finds_a_lock_busy_is_left_to_it, shards_begin),
-        cmocka_unit_test_setup(what_is_left_is_seen_and_taken_by_the_worker, shards_begin),
-        cmocka_unit_test_setup(a_handlers_free_is_taken_over, shards_begin),
-        cmocka_unit_test_teardown(addresses_come_back_to_where_they_are_wanted,
-                                  shards_end_somewhere),
-        cmocka_unit_test_teardown(addresses_that_a_shard_does_not_need_are_anothers,
-                                  shards_end_somewhere),
-        cmocka_unit_test(divided_blocks_stay_where_they_are),
-        cmocka_unit_test_setup(all_know_of_what_came_back_in_time, shards_begin),
-        cmocka_unit_test_setup(a_child_goes_on_with_all_of_them, shards_begin),
-        cmocka_unit_test(a_free_during_a_fork_is_no_hole_in_the_child),
-        cmocka_unit_test_setup(a_child_gives_up_where_one_lock_was_taken_over, shards_begin),
-        cmocka_unit_test_setup(what_a_zone_has_too_many_of_goes_back, shards_begin),
-        cmocka_unit_test(all_may_be_there_from_the_beginning),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* When another shard is opened, and what it gets. */
-#include "unit/cmocka_all.h"
+#include "unit/region_case.h"
 #include "unit/shards_fixture.h"
 
 #include "region/serve/shard.h"
@@ -11,7 +11,7 @@ static void shards_find_busy(int times)
     }
 }
 
-static void where_requests_hold_each_other_up_another_one_is_opened(void **state)
+TEST_FROM(shards_begin_one, where_requests_hold_each_other_up_another_one_is_opened)
 {
     shards_find_busy(BUSY - 1);
     assert_int_equal(shards_opened(), 1);
@@ -19,10 +19,9 @@ static void where_requests_hold_each_other_up_another_one_is_opened(void **state
     assert_int_equal(shards_opened(), 2);
     shards_find_busy(8 * BUSY);
     assert_int_equal(shards_opened(), 5); /* one more for each 32 MiB in use, here */
-    assert_settled();
 }
 
-static void where_the_lock_is_seldom_busy_none_is_opened(void **state)
+TEST_FROM(shards_begin_one, where_the_lock_is_seldom_busy_none_is_opened)
 {
     shards_find_busy(BUSY - 1);
     for (int i = 0; i < 4096; i++) {
@@ -33,7 +32,7 @@ static void where_the_lock_is_seldom_busy_none_is_opened(void **state)
     assert_int_equal(shards_opened(), 1);
 }
 
-static void where_little_is_in_use_none_is_opened(void **state)
+TEST_FROM(shards_begin_one, where_little_is_in_use_none_is_opened)
 {
     shards_give();
     shards_find_busy(4 * BUSY);
@@ -41,14 +40,14 @@ static void where_little_is_in_use_none_is_opened(void **state)
 }
 
 /* Then each free may have a tick to do, under all locks. */
-static void without_a_worker_none_is_opened(void **state)
+TEST_FROM(shards_begin_one, without_a_worker_none_is_opened)
 {
     region.config.tick_ns = 1000000000;
     shards_find_busy(4 * BUSY);
     assert_int_equal(shards_opened(), 1);
 }
 
-static void a_worker_that_has_gone_leaves_all_to_all_locks(void **state)
+TEST_FROM(shards_begin, a_worker_that_has_gone_leaves_all_to_all_locks)
 {
     region.config.tick_ns = 1000000000;
     fl_region_set_worker(&region, false);
@@ -59,11 +58,10 @@ static void a_worker_that_has_gone_leaves_all_to_all_locks(void **state)
     assert_int_equal(stats().in_use_bytes, 0);
     fl_region_set_worker(&region, true);
     assert_true(region.shards.ordinary);
-    assert_settled();
 }
 
 /* More extents than one walk goes through: the rest follows. */
-static void its_part_comes_to_a_new_one_bit_by_bit(void **state)
+TEST_FROM(shards_begin_one, its_part_comes_to_a_new_one_bit_by_bit)
 {
     enum { SMALL = 2048 };
     static struct fl_extent *small[SMALL];
@@ -96,10 +94,9 @@ static void its_part_comes_to_a_new_one_bit_by_bit(void **state)
         }
     }
     assert_true(in[0] >= SMALL / 4 && in[1] >= SMALL / 4);
-    assert_settled();
 }
 
-static void no_more_than_cpus_that_ask(void **state)
+TEST_FROM(shards_begin_one, no_more_than_cpus_that_ask)
 {
     static const unsigned cpu[] = {3, 70, 3}, opened[] = {1, 2, 2};
     shards_be_somewhere();
@@ -111,7 +108,7 @@ static void no_more_than_cpus_that_ask(void **state)
 }
 
 /* Long ones are seldom asked for, and want room. */
-static void none_for_few_blocks(void **state)
+TEST_FROM(shards_begin_one, none_for_few_blocks)
 {
     shards_begin_with(0);
     for (int i = 0; i < 8; i++) {
@@ -121,7 +118,7 @@ static void none_for_few_blocks(void **state)
     assert_int_equal(shards_opened(), 1);
 }
 
-static void where_little_is_in_use_each_has_a_part(void **state)
+TEST_FROM(shards_begin_one, where_little_is_in_use_each_has_a_part)
 {
     enum { FEW = 320 };
     struct fl_extent *e[FEW];
@@ -137,22 +134,4 @@ static void where_little_is_in_use_each_has_a_part(void **state)
         in[e[i]->zone]++;
     }
     assert_true(in[0] >= FEW / 4 && in[1] >= FEW / 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(where_requests_hold_each_other_up_another_one_is_opened,
-                               shards_begin_one),
-        cmocka_unit_test_setup(where_the_lock_is_seldom_busy_none_is_opened, shards_begin_one),
-        cmocka_unit_test_setup(where_little_is_in_use_none_is_opened, shards_begin_one),
-        cmocka_unit_test_setup(without_a_worker_none_is_opened, shards_begin_one),
-        cmocka_unit_test_setup(a_worker_that_has_gone_leaves_all_to_all_locks, shards_begin),
-        cmocka_unit_test_setup(its_part_comes_to_a_new_one_bit_by_bit, shards_begin_one),
-        cmocka_unit_test_setup_teardown(no_more_than_cpus_that_ask, shards_begin_one,
-                                        shards_end_somewhere),
-        cmocka_unit_test_setup(none_for_few_blocks, shards_begin_one),
-        cmocka_unit_test_setup(where_little_is_in_use_each_has_a_part, shards_begin_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

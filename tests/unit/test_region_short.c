@@ -1,7 +1,6 @@
 /* Little memory is left, free extents are to give what a request needs, and their pages do not
  * move: then they go back to the kernel before it gives others. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -34,7 +33,7 @@ static void assert_at_the_limit(void)
     assert_guarded();
 }
 
-static void the_limit_holds_though_pages_do_not_move(void **state)
+TEST_FROM(NULL, the_limit_holds_though_pages_do_not_move)
 {
     static const size_t moved[] = {0, KIB(4), MIB(2), MIB(3), MIB(4) - KIB(4)};
     for (size_t i = 0; i < sizeof moved / sizeof moved[0]; i++) {
@@ -50,7 +49,7 @@ static void the_limit_holds_though_pages_do_not_move(void **state)
     assert_at_the_limit();
 }
 
-static void growth_keeps_to_the_limit_too(void **state)
+TEST_FROM(NULL, growth_keeps_to_the_limit_too)
 {
     two_free(&limited);
     fake.rc[FAKE_MOVE] = -EBUSY;
@@ -70,7 +69,7 @@ static void note_order(struct fl_range r)
 
 /* No limit is set, but the machine (or a control group) is nearly full: what does not move must not
  * be held twice. */
-static void what_does_not_move_is_not_held_twice(void **state)
+TEST_FROM(NULL, what_does_not_move_is_not_held_twice)
 {
     static char text[96];
     for (size_t left_kib = 4096; left_kib <= 65536; left_kib *= 4) {
@@ -94,7 +93,7 @@ static void what_does_not_move_is_not_held_twice(void **state)
 static const struct fl_region_config with_stock = {
     .huge = true, .limit = MIB(64), .stock = MIB(32)};
 
-static void the_stock_goes_too(void **state)
+TEST_FROM(NULL, the_stock_goes_too)
 {
     if (!stock_filled(&with_stock)) {
         return;
@@ -126,7 +125,7 @@ static int another_takes(struct fl_range from, uintptr_t to, size_t *most)
     return 0;
 }
 
-static void pages_on_their_way_count_once(void **state)
+TEST_FROM(NULL, pages_on_their_way_count_once)
 {
     static const struct fl_region_config c = {.huge = true, .limit = MIB(18)};
     two_free(&c);
@@ -136,17 +135,4 @@ static void pages_on_their_way_count_once(void **state)
     assert_non_null(take(MIB(8)));
     assert_non_null(other); /* 2 MiB are left, though 8 are in two places */
     assert_int_equal(region.held.populated, MIB(18));
-    assert_guarded();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_limit_holds_though_pages_do_not_move),
-        cmocka_unit_test(growth_keeps_to_the_limit_too),
-        cmocka_unit_test(what_does_not_move_is_not_held_twice),
-        cmocka_unit_test(the_stock_goes_too),
-        cmocka_unit_test(pages_on_their_way_count_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

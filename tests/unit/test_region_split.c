@@ -2,14 +2,14 @@
 #include "region/state/lock.h"
 #include "region/state/counts.h"
 #include "region/back/purge.h"
-#include "unit/cmocka_all.h"
+#include "unit/region_case.h"
 #include "unit/pieces_fixture.h"
 
 #include <errno.h>
 #include <string.h>
 
 /* Where new memory waits for its touch a large hole does, too, and calloc brings nothing in. */
-static void holes_wait_for_their_touch(void **state)
+TEST_FROM(blocks_begin, holes_wait_for_their_touch)
 {
     region.config.wait_for_touch = true;
     give_but(4);
@@ -32,7 +32,7 @@ static void holes_wait_for_their_touch(void **state)
 }
 
 /* Between its holes lies what is untouched so far. */
-static void filling_holes_brings_nothing_else_in(void **state)
+TEST_FROM(blocks_begin, filling_holes_brings_nothing_else_in)
 {
     region.config.wait_for_touch = true;
     struct fl_extent *low = take(KIB(512)), *e = take(MIB(8)), *high = take(KIB(512));
@@ -71,7 +71,7 @@ static size_t populated_in_window(void)
 }
 
 /* Its block would come in by base pages. */
-static void what_is_untouched_is_not_split_off(void **state)
+TEST_FROM(blocks_begin, what_is_untouched_is_not_split_off)
 {
     region.config.wait_for_touch = true;
     struct fl_extent *e = take(KIB(512));
@@ -90,7 +90,7 @@ static void what_is_untouched_is_not_split_off(void **state)
 }
 
 /* Of two blocks that were freed; the first one's first fringe stays. */
-static void fringes_are_looked_at_once_each(void **state)
+TEST_FROM(blocks_begin, fringes_are_looked_at_once_each)
 {
     region.config.wait_for_touch = true;
     struct fl_extent *low = take(KIB(512)), *a = take(MIB(4)), *mid = take(MIB(1)),
@@ -125,7 +125,7 @@ static void take_all_again(void)
     }
 }
 
-static void steps_longer_than_the_age_keep_their_pieces(void **state)
+TEST_FROM(blocks_begin, steps_longer_than_the_age_keep_their_pieces)
 {
     give_but(2);
     tick_times(5);
@@ -151,7 +151,7 @@ static void steps_longer_than_the_age_keep_their_pieces(void **state)
 }
 
 /* The last block's hole, and what comes behind it. */
-static void what_grows_over_a_hole_pays_once_for_each(void **state)
+TEST_FROM(blocks_begin, what_grows_over_a_hole_pays_once_for_each)
 {
     give_block(15);
     assert_int_equal(fl_region_purge(&region, 0), KIB(512));
@@ -168,7 +168,7 @@ static void what_grows_over_a_hole_pays_once_for_each(void **state)
 }
 
 /* Half of the machine is in use. */
-static void what_may_not_be_filled_waits_for_its_touch(void **state)
+TEST_FROM(blocks_begin, what_may_not_be_filled_waits_for_its_touch)
 {
     fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
     give_block(15);
@@ -191,7 +191,7 @@ static void what_may_not_be_filled_waits_for_its_touch(void **state)
     assert_live_is_as_it_was();
 }
 
-static void what_was_split_and_is_free_as_a_whole_goes_as_a_whole(void **state)
+TEST_FROM(blocks_begin, what_was_split_and_is_free_as_a_whole_goes_as_a_whole)
 {
     give_but(4);
     (void)fl_region_purge(&region, 0);
@@ -230,16 +230,15 @@ static struct fl_extent *rough_below_a_block(size_t more)
     return wall;
 }
 
-static void what_lies_around_it_gives_its_pages(void **state)
+TEST_FROM(blocks_begin, what_lies_around_it_gives_its_pages)
 {
     (void)rough_below_a_block(MIB(8));
     fill(take(MIB(18)), 1);
     assert_true(fake.count[FAKE_MOVE] != 0);
     assert_int_equal(region.held.populated, MIB(20));
-    assert_guarded();
 }
 
-static void what_lies_around_it_is_kept_from_children(void **state)
+TEST_FROM(blocks_begin, what_lies_around_it_is_kept_from_children)
 {
     if (is_reserved()) {
         return;
@@ -249,29 +248,26 @@ static void what_lies_around_it_is_kept_from_children(void **state)
     size_t kept = fake_kept_from_child((struct fl_range){region.space.first, MIB(16)});
     fl_region_fork_parent(&region);
     assert_int_equal(kept, MIB(14));
-    assert_settled();
 }
 
-static void what_lies_around_it_is_the_kernels_to_take(void **state)
+TEST_FROM(blocks_begin, what_lies_around_it_is_the_kernels_to_take)
 {
     (void)rough_below_a_block(MIB(8));
     fl_region_soften(&region);
     assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(14));
-    assert_settled();
 }
 
-static void what_lies_around_it_is_bounded_under_a_filter(void **state)
+TEST_FROM(blocks_begin, what_lies_around_it_is_bounded_under_a_filter)
 {
     struct fl_extent *wall = rough_below_a_block(MIB(40));
     fl_sys_confine(true);
     give(wall);
     fl_sys_confine(false);
     assert_true(region.held.populated <= MIB(16));
-    assert_settled();
 }
 
 /* A call that waits does not wait for all of it. */
-static void it_goes_in_part(void **state)
+TEST_FROM(blocks_begin, it_goes_in_part)
 {
     give_but(4);
     (void)fl_region_purge(&region, 0);
@@ -284,7 +280,6 @@ static void it_goes_in_part(void **state)
     assert_int_equal(fl_pieces_smooth_unlocking(&region, SIZE_MAX), MIB(1));
     fl_region_unlock(&region);
     assert_int_equal(region.held.populated, 0);
-    assert_settled();
 }
 
 static void repair(void)
@@ -303,7 +298,7 @@ static void split_the_first(void)
     fill(block[1], 2);
 }
 
-static void what_is_full_for_a_while_becomes_one_again(void **state)
+TEST_FROM(blocks_begin, what_is_full_for_a_while_becomes_one_again)
 {
     give_but(4);
     region.wants_worker = false;
@@ -331,7 +326,7 @@ static void what_is_full_for_a_while_becomes_one_again(void **state)
     assert_live_is_as_it_was();
 }
 
-static void where_none_is_to_be_had_it_is_tried_again(void **state)
+TEST_FROM(blocks_begin, where_none_is_to_be_had_it_is_tried_again)
 {
     split_the_first();
     fake.page[fake.npages++] = (struct fake_page){
@@ -347,7 +342,7 @@ static void where_none_is_to_be_had_it_is_tried_again(void **state)
 }
 
 /* One that was touched in part would grow. */
-static void what_is_not_all_there_is_left_as_it_is(void **state)
+TEST_FROM(blocks_begin, what_is_not_all_there_is_left_as_it_is)
 {
     split_the_first();
     fake.page[fake.npages++] = (struct fake_page){
@@ -392,7 +387,7 @@ static void mended_beside(void (*change)(struct fl_range huge))
     assert_sound();
 }
 
-static void what_is_freed_while_it_is_mended_goes_as_a_whole(void **state)
+TEST_FROM(blocks_begin, what_is_freed_while_it_is_mended_goes_as_a_whole)
 {
     mended_beside(free_the_first);
     assert_int_equal(fl_region_purge(&region, 0), MIB(2));
@@ -400,7 +395,7 @@ static void what_is_freed_while_it_is_mended_goes_as_a_whole(void **state)
     assert_live_is_as_it_was();
 }
 
-static void what_goes_while_it_is_mended_is_forgotten(void **state)
+TEST_FROM(blocks_begin, what_goes_while_it_is_mended_is_forgotten)
 {
     mended_beside(purge_the_first);
     assert_int_equal(region.pages.holes.split, 0);
@@ -408,7 +403,7 @@ static void what_goes_while_it_is_mended_is_forgotten(void **state)
     assert_live_is_as_it_was();
 }
 
-static void one_that_the_program_laid_hands_on_is_left_alone(void **state)
+TEST_FROM(blocks_begin, one_that_the_program_laid_hands_on_is_left_alone)
 {
     split_the_first();
     fl_region_note_remapped(&region, (struct fl_range){block[2]->base, KIB(4)});
@@ -417,31 +412,4 @@ static void one_that_the_program_laid_hands_on_is_left_alone(void **state)
     }
     assert_int_equal(region.pages.holes.split, 1);
     assert_live_is_as_it_was();
-}
-
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup(f, blocks_begin)
-    const struct CMUnitTest tests[] = {
-        T(holes_wait_for_their_touch),
-        T(filling_holes_brings_nothing_else_in),
-        T(what_is_untouched_is_not_split_off),
-        T(fringes_are_looked_at_once_each),
-        T(steps_longer_than_the_age_keep_their_pieces),
-        T(what_grows_over_a_hole_pays_once_for_each),
-        T(what_may_not_be_filled_waits_for_its_touch),
-        T(what_was_split_and_is_free_as_a_whole_goes_as_a_whole),
-        T(what_lies_around_it_gives_its_pages),
-        T(what_lies_around_it_is_kept_from_children),
-        T(what_lies_around_it_is_the_kernels_to_take),
-        T(what_lies_around_it_is_bounded_under_a_filter),
-        T(it_goes_in_part),
-        T(what_is_full_for_a_while_becomes_one_again),
-        T(where_none_is_to_be_had_it_is_tried_again),
-        T(what_is_not_all_there_is_left_as_it_is),
-        T(what_is_freed_while_it_is_mended_goes_as_a_whole),
-        T(what_goes_while_it_is_mended_is_forgotten),
-        T(one_that_the_program_laid_hands_on_is_left_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
 /* Huge pages ahead of demand: how many, when, and when they go back. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 #include <string.h>
@@ -18,7 +17,7 @@ static int unasked(void **state)
     return 0;
 }
 
-static void without_demand_there_is_none(void **state)
+TEST_FROM(NULL, without_demand_there_is_none)
 {
     (void)stock_begin(&stock_wish);
     size_t mapped = fake_mapped();
@@ -27,7 +26,7 @@ static void without_demand_there_is_none(void **state)
     assert_int_equal(stock()->held, 0);
 }
 
-static void the_goal_is_a_share_of_the_peak(void **state)
+TEST_WHERE(has_stock, unasked, the_goal_is_a_share_of_the_peak)
 {
     struct fl_extent *e = take(MIB(640)); /* 10 MiB are a sixty-fourth */
     fake_forget();
@@ -39,7 +38,7 @@ static void the_goal_is_a_share_of_the_peak(void **state)
     assert_stock(MIB(10));
 }
 
-static void the_goal_is_no_more_than_was_asked_for(void **state)
+TEST_WHERE(has_stock, unasked, the_goal_is_no_more_than_was_asked_for)
 {
     struct fl_extent *e = take(MIB(640));
     region.refill.demand = 0;
@@ -50,7 +49,7 @@ static void the_goal_is_no_more_than_was_asked_for(void **state)
     assert_stock(MIB(6));
 }
 
-static void the_goal_leaves_what_may_be_held_at_all(void **state)
+TEST_WHERE(has_stock, unasked, the_goal_leaves_what_may_be_held_at_all)
 {
     struct fl_extent *e = take(MIB(320));
     assert_non_null(take(MIB(320)));
@@ -62,7 +61,7 @@ static void the_goal_leaves_what_may_be_held_at_all(void **state)
     assert_stock(MIB(6)); /* of 650 that may be held, 644 are */
 }
 
-static void the_option_says_how_much(void **state)
+TEST_WHERE(has_stock, stock_none, the_option_says_how_much)
 {
     assert_non_null(take(MIB(40)));
     (void)fl_region_refill(&region);
@@ -73,7 +72,7 @@ static void the_option_says_how_much(void **state)
 }
 
 /* After mlockall(MCL_FUTURE) what is mapped is in memory. */
-static void no_more_is_mapped_than_is_wanted(void **state)
+TEST_WHERE(has_stock, stock_none, no_more_is_mapped_than_is_wanted)
 {
     assert_non_null(take(MIB(40)));
     region.refill.demand = MIB(16);
@@ -95,7 +94,7 @@ static void no_more_is_mapped_than_is_wanted(void **state)
 }
 
 /* A base page of each, which makes it huge where a fault would not; and what that leaves. */
-static void where_faults_bring_none_it_is_filled_by_collapse(void **state)
+TEST_WHERE(has_stock, NULL, where_faults_bring_none_it_is_filled_by_collapse)
 {
     static const struct fl_region_config c = {.huge = true, .collapse = true, .stock = MIB(64)};
     (void)stock_begin(&c);
@@ -114,7 +113,7 @@ static void where_faults_bring_none_it_is_filled_by_collapse(void **state)
     assert_int_equal(fake_bytes(FAKE_POPULATE), MIB(16) + 8 * fl_page.base);
 }
 
-static void demand_fades(void **state)
+TEST_WHERE(has_stock, stock_none, demand_fades)
 {
     assert_non_null(take(MIB(40)));
     int n = 0;
@@ -127,7 +126,7 @@ static void demand_fades(void **state)
     assert_int_equal(fl_region_refill(&region), UINT64_MAX);
 }
 
-static void it_is_refilled_below_half(void **state)
+TEST_WHERE(has_stock, stock_ready, it_is_refilled_below_half)
 {
     fl_region_set_worker(&region, true);
     assert_non_null(take_zeroed(MIB(30)));
@@ -159,7 +158,7 @@ static void take_meanwhile(struct fl_range r)
     }
 }
 
-static void requests_come_while_it_is_filled(void **state)
+TEST_WHERE(has_stock, stock_none, requests_come_while_it_is_filled)
 {
     assert_non_null(take(MIB(64)));
     meanwhile = NULL;
@@ -176,7 +175,7 @@ static void take_long(struct fl_range r)
     atomic_fetch_add(&fake.now_ns, 10000000);
 }
 
-static void it_waits_while_the_kernel_searches_for_huge_pages(void **state)
+TEST_WHERE(has_stock, stock_none, it_waits_while_the_kernel_searches_for_huge_pages)
 {
     assert_non_null(take(MIB(64)));
     fake.on_populate = take_long;
@@ -195,7 +194,7 @@ static void it_waits_while_the_kernel_searches_for_huge_pages(void **state)
     assert_stock(MIB(64));
 }
 
-static void it_goes_back_when_it_has_aged(void **state)
+TEST_WHERE(has_stock, stock_ready, it_goes_back_when_it_has_aged)
 {
     size_t usable = fake_usable();
     for (int i = 0; i < 3; i++) {
@@ -210,7 +209,7 @@ static void it_goes_back_when_it_has_aged(void **state)
 }
 
 /* Of what has been taken the map remains, and what did not move. */
-static void what_is_left_of_it_goes_back_too(void **state)
+TEST_WHERE(has_stock, NULL, what_is_left_of_it_goes_back_too)
 {
     for (int i = 0; i < 2; i++) {
         (void)stock_filled(&stock_wish);
@@ -231,7 +230,7 @@ static void what_is_left_of_it_goes_back_too(void **state)
     }
 }
 
-static void a_purge_of_all_takes_it(void **state)
+TEST_WHERE(has_stock, stock_ready, a_purge_of_all_takes_it)
 {
     assert_int_equal(fl_region_purge(&region, 0), MIB(64));
     assert_stock(0);
@@ -239,7 +238,7 @@ static void a_purge_of_all_takes_it(void **state)
     assert_stock(MIB(64));
 }
 
-static void what_the_kernel_does_not_take_back_stays_stock(void **state)
+TEST_WHERE(has_stock, stock_ready, what_the_kernel_does_not_take_back_stays_stock)
 {
     fake.rc[FAKE_UNMAP] = -ENOMEM;
     assert_int_equal(fl_region_purge(&region, 0), 0);
@@ -249,7 +248,7 @@ static void what_the_kernel_does_not_take_back_stays_stock(void **state)
     assert_stock(MIB(44));
 }
 
-static void what_cannot_be_filled_is_not_counted(void **state)
+TEST_WHERE(has_stock, NULL, what_cannot_be_filled_is_not_counted)
 {
     for (int i = 0; i < 2; i++) {
         (void)stock_begin(&stock_wish);
@@ -262,7 +261,7 @@ static void what_cannot_be_filled_is_not_counted(void **state)
     }
 }
 
-static void there_is_none_where_it_is_not_wanted(void **state)
+TEST_FROM(NULL, there_is_none_where_it_is_not_wanted)
 {
     struct fl_region_config c[] = {stock_wish, stock_wish, stock_wish, stock_wish};
     c[0].no_stock = true;
@@ -277,7 +276,7 @@ static void there_is_none_where_it_is_not_wanted(void **state)
     }
 }
 
-static void in_a_reserved_window_there_is_none(void **state)
+TEST_FROM(NULL, in_a_reserved_window_there_is_none)
 {
     region_clear();
     fake.no_quiet_addresses = fake.pretend_populate = true;
@@ -287,7 +286,7 @@ static void in_a_reserved_window_there_is_none(void **state)
     assert_stock(0);
 }
 
-static void without_addresses_there_is_none(void **state)
+TEST_WHERE(has_stock, stock_none, without_addresses_there_is_none)
 {
     assert_non_null(take(MIB(64)));
     fake.rc[FAKE_MAP_AT] = -EEXIST;
@@ -317,7 +316,7 @@ static int child_without(void)
     return fl_region_purge(&region, 0) != MIB(12) || fl_region_check(&region) != NULL ? 4 : 0;
 }
 
-static void children_have_none_of_it(void **state)
+TEST_WHERE(has_stock, stock_ready, children_have_none_of_it)
 {
     memset(stock_chunk(0), 0xcc, MIB(64));
     assert_int_equal(fake_kept_from_child(stock()->span.all), MIB(64));
@@ -342,7 +341,7 @@ static void fork_amid_a_release(void)
     child_status = fork_beside(child_without);
 }
 
-static void children_forked_amid_a_change_have_none_of_it(void **state)
+TEST_WHERE(has_stock, stock_none, children_forked_amid_a_change_have_none_of_it)
 {
     assert_non_null(take(MIB(64)));
     child_status = -1;
@@ -366,7 +365,7 @@ static int child_with_maps_in_the_way(void)
     return stock()->held != 0 || fl_region_check(&region) != NULL;
 }
 
-static void a_child_that_has_inherited_it_does_without(void **state)
+TEST_WHERE(has_stock, stock_none, a_child_that_has_inherited_it_does_without)
 {
     assert_non_null(take(MIB(64)));
     fake.rc[FAKE_ADVISE] = -EINVAL;
@@ -374,36 +373,4 @@ static void a_child_that_has_inherited_it_does_without(void **state)
     assert_stock(MIB(64));
     assert_int_equal(fork_with(child_with_maps_in_the_way), 0);
     assert_stock(MIB(64));
-}
-
-int main(void)
-{
-    const struct CMUnitTest anywhere[] = {
-        cmocka_unit_test(without_demand_there_is_none),
-        cmocka_unit_test(there_is_none_where_it_is_not_wanted),
-        cmocka_unit_test(in_a_reserved_window_there_is_none),
-    };
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_goal_is_a_share_of_the_peak, unasked),
-        cmocka_unit_test_setup(the_goal_is_no_more_than_was_asked_for, unasked),
-        cmocka_unit_test_setup(the_goal_leaves_what_may_be_held_at_all, unasked),
-        cmocka_unit_test_setup(the_option_says_how_much, stock_none),
-        cmocka_unit_test_setup(no_more_is_mapped_than_is_wanted, stock_none),
-        cmocka_unit_test_setup(demand_fades, stock_none),
-        cmocka_unit_test_setup(it_is_refilled_below_half, stock_ready),
-        cmocka_unit_test_setup(requests_come_while_it_is_filled, stock_none),
-        cmocka_unit_test_setup(it_waits_while_the_kernel_searches_for_huge_pages, stock_none),
-        cmocka_unit_test_setup(it_goes_back_when_it_has_aged, stock_ready),
-        cmocka_unit_test(what_is_left_of_it_goes_back_too),
-        cmocka_unit_test_setup(a_purge_of_all_takes_it, stock_ready),
-        cmocka_unit_test_setup(what_the_kernel_does_not_take_back_stays_stock, stock_ready),
-        cmocka_unit_test(what_cannot_be_filled_is_not_counted),
-        cmocka_unit_test_setup(without_addresses_there_is_none, stock_none),
-        cmocka_unit_test(where_faults_bring_none_it_is_filled_by_collapse),
-        cmocka_unit_test_setup(children_have_none_of_it, stock_ready),
-        cmocka_unit_test_setup(children_forked_amid_a_change_have_none_of_it, stock_none),
-        cmocka_unit_test_setup(a_child_that_has_inherited_it_does_without, stock_none),
-    };
-    int failed = cmocka_run_group_tests(anywhere, NULL, NULL);
-    return stock_is_absent() ? failed : failed + cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* Requests that take huge pages from the stock: clean ones, whole pieces, and what becomes of those
  * that do not move. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -12,7 +11,7 @@ static struct fl_reserve *stock(void)
     return &region.pages.reserve;
 }
 
-static void calloc_takes_from_it_and_clears_nothing(void **state)
+TEST_WHERE(has_stock, stock_ready, calloc_takes_from_it_and_clears_nothing)
 {
     size_t populated = region.held.populated;
     memset(stock_chunk(0), 0xcc, MIB(64)); /* clearing would take that away */
@@ -25,7 +24,7 @@ static void calloc_takes_from_it_and_clears_nothing(void **state)
     assert_int_equal(stats().stalls, 1); /* the first one's */
 }
 
-static void malloc_takes_from_it_before_the_kernel_has_to_give(void **state)
+TEST_WHERE(has_stock, stock_ready, malloc_takes_from_it_before_the_kernel_has_to_give)
 {
     assert_non_null(take(MIB(20)));
     assert_int_equal(fake_bytes(FAKE_MOVE), MIB(20));
@@ -33,7 +32,7 @@ static void malloc_takes_from_it_before_the_kernel_has_to_give(void **state)
     assert_stock(MIB(44));
 }
 
-static void malloc_takes_from_free_extents_before_it(void **state)
+TEST_WHERE(has_stock, stock_ready, malloc_takes_from_free_extents_before_it)
 {
     struct fl_extent *a = take_zeroed(MIB(8)), *wall = take_zeroed(MIB(2)),
                      *b = take_zeroed(MIB(8));
@@ -51,7 +50,7 @@ static void malloc_takes_from_free_extents_before_it(void **state)
     assert_stock(MIB(32));
 }
 
-static void requests_take_pieces_of_several_chunks(void **state)
+TEST_WHERE(has_stock, stock_ready, requests_take_pieces_of_several_chunks)
 {
     assert_non_null(take_zeroed(MIB(40)));
     stock_refill(MIB(64)); /* into another chunk: one that is taken from is not refilled */
@@ -72,7 +71,7 @@ static void requests_take_pieces_of_several_chunks(void **state)
     assert_stock(0);
 }
 
-static void requests_take_so_many_pieces_and_no_more(void **state)
+TEST_WHERE(has_stock, stock_none, requests_take_so_many_pieces_and_no_more)
 {
     assert_non_null(take(MIB(64)));
     for (size_t i = 1; i <= 30; i++) { /* each into a chunk of its own */
@@ -91,7 +90,7 @@ static void requests_take_so_many_pieces_and_no_more(void **state)
     assert_stock(0);
 }
 
-static void what_does_not_move_at_all_is_stock_again(void **state)
+TEST_WHERE(has_stock, stock_ready, what_does_not_move_at_all_is_stock_again)
 {
     fake.rc[FAKE_MOVE_BEGIN] = -EMFILE;
     size_t populated = region.held.populated;
@@ -102,7 +101,7 @@ static void what_does_not_move_at_all_is_stock_again(void **state)
     assert_stock(MIB(64));
 }
 
-static void a_chunk_whose_rest_is_unknown_is_made_anew(void **state)
+TEST_WHERE(has_stock, NULL, a_chunk_whose_rest_is_unknown_is_made_anew)
 {
     static const size_t before[] = {KIB(4), MIB(2), MIB(3), MIB(20) - KIB(4)};
     for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
@@ -148,7 +147,7 @@ static int others_purge_and_refill(struct fl_range from, uintptr_t to, size_t *m
     return 0;
 }
 
-static void pages_on_their_way_are_in_no_other_block(void **state)
+TEST_WHERE(has_stock, stock_ready, pages_on_their_way_are_in_no_other_block)
 {
     memset(stock_chunk(0), 0xcc, MIB(64));
     fake.on_move = others_purge_and_refill;
@@ -169,7 +168,7 @@ static void pages_on_their_way_are_in_no_other_block(void **state)
     assert_stock(stock()->ready);
 }
 
-static void what_mremap_takes_from_it_is_for_children_too(void **state)
+TEST_WHERE(has_stock, NULL, what_mremap_takes_from_it_is_for_children_too)
 {
     struct fl_region_config c = stock_wish;
     c.method = FL_METHOD_REMAP;
@@ -185,20 +184,4 @@ static void what_mremap_takes_from_it_is_for_children_too(void **state)
     assert_int_equal(fake_kept_from_child(stock()->span.all), MIB(64));
     assert_int_equal(fake_nth(FAKE_ADVISE, 0)->advice, FL_ADVICE_HUGE);
     assert_int_equal(fake_nth(FAKE_ADVISE, 0)->range.len, MIB(64));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(calloc_takes_from_it_and_clears_nothing, stock_ready),
-        cmocka_unit_test_setup(malloc_takes_from_it_before_the_kernel_has_to_give, stock_ready),
-        cmocka_unit_test_setup(malloc_takes_from_free_extents_before_it, stock_ready),
-        cmocka_unit_test_setup(requests_take_pieces_of_several_chunks, stock_ready),
-        cmocka_unit_test_setup(requests_take_so_many_pieces_and_no_more, stock_none),
-        cmocka_unit_test_setup(what_does_not_move_at_all_is_stock_again, stock_ready),
-        cmocka_unit_test(a_chunk_whose_rest_is_unknown_is_made_anew),
-        cmocka_unit_test_setup(pages_on_their_way_are_in_no_other_block, stock_ready),
-        cmocka_unit_test(what_mremap_takes_from_it_is_for_children_too),
-    };
-    return stock_is_absent() ? 0 : cmocka_run_group_tests(tests, NULL, NULL);
 }

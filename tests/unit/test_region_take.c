@@ -1,10 +1,8 @@
 /* What a request costs: what is populated, what is cleared, what is left to the kernel, what is
  * refused. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
-#include <string.h>
 
 static const struct fl_region_config small_pages = {.huge = false};
 
@@ -15,7 +13,7 @@ static int eager_begin(void **state)
     return 0;
 }
 
-static void memory_is_there_before_it_is_handed_out(void **state)
+TEST(memory_is_there_before_it_is_handed_out)
 {
     struct fl_extent *e = take(MIB(3));
     assert_int_equal(bytes_there(e), MIB(3));
@@ -27,7 +25,7 @@ static void memory_is_there_before_it_is_handed_out(void **state)
     assert_null(in_window(FAKE_POPULATE, 0)); /* freed memory stays populated */
 }
 
-static void calloc_of_fresh_memory_clears_nothing(void **state)
+TEST(calloc_of_fresh_memory_clears_nothing)
 {
     region_begin(&small_pages);
     fake.pretend_populate = true; /* so whatever becomes resident was touched by us */
@@ -36,7 +34,7 @@ static void calloc_of_fresh_memory_clears_nothing(void **state)
     assert_true(is_filled(e, 0));
 }
 
-static void calloc_of_a_mixed_run_clears_only_the_dirty_parts(void **state)
+TEST(calloc_of_a_mixed_run_clears_only_the_dirty_parts)
 {
     region_begin(&small_pages);
     struct fl_extent *x = take(MIB(2)), *y = take(MIB(2)), *z = take_walled(MIB(2));
@@ -53,10 +51,9 @@ static void calloc_of_a_mixed_run_clears_only_the_dirty_parts(void **state)
     assert_true(e->base == x_base);
     assert_int_equal(bytes_there(e), MIB(4));
     assert_true(is_filled(e, 0));
-    assert_sound();
 }
 
-static void a_kernel_without_populate_gets_a_touch_of_each_page(void **state)
+TEST(a_kernel_without_populate_gets_a_touch_of_each_page)
 {
     for (int how = 0; how < 2; how++) {
         struct fl_region_config c = {.huge = false, .populate_by_touch = how == 0};
@@ -81,7 +78,7 @@ static void take_and_write_the_rest(struct fl_range r)
     }
 }
 
-static void touching_leaves_what_others_wrote_meanwhile(void **state)
+TEST(touching_leaves_what_others_wrote_meanwhile)
 {
     region_begin(&small_pages);
     other = NULL;
@@ -94,17 +91,16 @@ static void touching_leaves_what_others_wrote_meanwhile(void **state)
     assert_true(is_filled(other, 0x77));
 }
 
-static void a_refused_population_is_counted_and_served(void **state)
+TEST(a_refused_population_is_counted_and_served)
 {
     fake.rc[FAKE_POPULATE] = -ENOMEM;
     struct fl_extent *e = take_zeroed(MIB(2));
     assert_non_null(e);
     assert_true(is_filled(e, 0));
     assert_int_equal(stats().populate_errors, 1);
-    assert_sound();
 }
 
-static void requests_beyond_eager_max_are_left_to_the_kernel(void **state)
+TEST_FROM(eager_begin, requests_beyond_eager_max_are_left_to_the_kernel)
 {
     assert_int_equal(take(MIB(16))->content, FL_CONTENT_POPULATED);
     size_t populated = region.held.populated;
@@ -117,10 +113,9 @@ static void requests_beyond_eager_max_are_left_to_the_kernel(void **state)
     assert_int_equal(bytes_there(e), 0);
     assert_int_equal(region.held.populated, populated);
     assert_int_equal(stats().lazy, 1);
-    assert_sound();
 }
 
-static void default_eager_max_is_an_eighth_of_what_is_available(void **state)
+TEST(default_eager_max_is_an_eighth_of_what_is_available)
 {
     static const char text[] =
         "MemTotal: 2097152 kB\nMemAvailable: 1310720 kB\n"; /* 256 MiB beyond half */
@@ -129,10 +124,9 @@ static void default_eager_max_is_an_eighth_of_what_is_available(void **state)
     region_begin(NULL);
     fake_file("/proc/meminfo", text);
     assert_int_equal(take(MIB(32) + KIB(4))->content, FL_CONTENT_LAZY);
-    assert_sound();
 }
 
-static void sparse_lazy_memory_goes_back_at_once(void **state)
+TEST_FROM(eager_begin, sparse_lazy_memory_goes_back_at_once)
 {
     struct fl_extent *e = take(MIB(32));
     uintptr_t base = e->base;
@@ -145,7 +139,7 @@ static void sparse_lazy_memory_goes_back_at_once(void **state)
     assert_true(e->base == base && is_filled(e, 0));
 }
 
-static void dense_lazy_memory_is_kept(void **state)
+TEST_FROM(eager_begin, dense_lazy_memory_is_kept)
 {
     struct fl_extent *e = take(MIB(18));
     fill(e, 5);
@@ -157,10 +151,9 @@ static void dense_lazy_memory_is_kept(void **state)
     assert_int_equal(e->content, FL_CONTENT_POPULATED);
     assert_null(in_window(FAKE_POPULATE, 0));
     assert_true(is_filled(e, 0));
-    assert_sound();
 }
 
-static void lazy_memory_whose_residency_is_unknown_goes_back(void **state)
+TEST_FROM(eager_begin, lazy_memory_whose_residency_is_unknown_goes_back)
 {
     struct fl_extent *e = take(MIB(18));
     fill(e, 5);
@@ -178,7 +171,7 @@ static void lazy_memory_whose_residency_is_unknown_goes_back(void **state)
     assert_true(is_filled(e, 0));
 }
 
-static void the_limit_bounds_what_is_populated(void **state)
+TEST(the_limit_bounds_what_is_populated)
 {
     region_begin(&(struct fl_region_config){.huge = true, .limit = MIB(8)});
     struct fl_extent *a = take(MIB(4));
@@ -190,10 +183,9 @@ static void the_limit_bounds_what_is_populated(void **state)
     assert_non_null(take(MIB(3)));
     assert_non_null(take(MIB(1)));
     assert_null(take(KIB(64)));
-    assert_sound();
 }
 
-static void at_the_limit_free_memory_elsewhere_makes_room(void **state)
+TEST(at_the_limit_free_memory_elsewhere_makes_room)
 {
     region_begin(&(struct fl_region_config){.huge = true, .limit = MIB(8)});
     struct fl_extent *a = take_walled(MIB(2)), *b = take_walled(MIB(2));
@@ -201,10 +193,9 @@ static void at_the_limit_free_memory_elsewhere_makes_room(void **state)
     give(b); /* 4 MiB free, in two pieces */
     assert_non_null(take(MIB(4)));
     assert_true(region.held.populated <= MIB(8));
-    assert_sound();
 }
 
-static void dense_lazy_memory_beyond_the_limit_goes_back(void **state)
+TEST(dense_lazy_memory_beyond_the_limit_goes_back)
 {
     region_begin(&(struct fl_region_config){.huge = true, .limit = MIB(8)});
     struct fl_extent *e = take(MIB(16));
@@ -212,18 +203,16 @@ static void dense_lazy_memory_beyond_the_limit_goes_back(void **state)
     fill(e, 5);
     give(e);
     assert_true(region.held.populated <= MIB(8));
-    assert_sound();
 }
 
-static void short_memory_is_not_populated(void **state)
+TEST(short_memory_is_not_populated)
 {
     fake_file("/proc/meminfo", "MemTotal: 8192 kB\nMemAvailable: 2048 kB\n");
     assert_null(take(KIB(64))); /* a huge page would be more than there is */
     assert_int_equal(region.held.populated, 0);
-    assert_sound();
 }
 
-static void the_kernel_is_not_asked_for_each_request(void **state)
+TEST(the_kernel_is_not_asked_for_each_request)
 {
     assert_non_null(take(MIB(2)));
     unsigned asked = fake.count[FAKE_READ_FILE];
@@ -248,7 +237,7 @@ static void waste_of(size_t from, size_t step, int n, unsigned percent)
     assert_sound();
 }
 
-static void waste_is_bounded(void **state)
+TEST(waste_is_bounded)
 {
     waste_of(MIB(2), 0, 100, 2);
     waste_of(MIB(2), 12345, 100, 2);
@@ -258,12 +247,11 @@ static void waste_is_bounded(void **state)
     waste_of(KIB(32), 0, 2000, 13); /* the smallest threshold that still keeps near the bound */
 }
 
-static void pages_without_thp_ask_for_none(void **state)
+TEST(pages_without_thp_ask_for_none)
 {
     region_begin(&(struct fl_region_config){.huge = false});
     assert_non_null(take(MIB(3)));
     assert_int_equal(in_window(FAKE_ADVISE, 0)->advice, FL_ADVICE_NO_HUGE);
-    assert_sound();
 }
 
 static uint64_t populating_takes, of_it_lost; /* ns */
@@ -277,7 +265,7 @@ static void take_time(struct fl_range r)
 
 /* The kernel looks for huge pages: for a while there are base pages. Not where other threads had
  * the processor. */
-static void a_second_for_huge_pages_is_too_much_but_not_a_second_of_others(void **state)
+TEST_FROM(NULL, a_second_for_huge_pages_is_too_much_but_not_a_second_of_others)
 {
     for (int others = 0; others < 2; others++) {
         region_begin(NULL);
@@ -293,30 +281,4 @@ static void a_second_for_huge_pages_is_too_much_but_not_a_second_of_others(void 
         assert_int_equal(fl_populate_backs_off(&region.pages), others == 0);
         assert_int_equal(stats().compactions, others == 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(memory_is_there_before_it_is_handed_out, plain_begin),
-        cmocka_unit_test_setup(calloc_of_fresh_memory_clears_nothing, plain_begin),
-        cmocka_unit_test_setup(calloc_of_a_mixed_run_clears_only_the_dirty_parts, plain_begin),
-        cmocka_unit_test_setup(a_kernel_without_populate_gets_a_touch_of_each_page, plain_begin),
-        cmocka_unit_test_setup(touching_leaves_what_others_wrote_meanwhile, plain_begin),
-        cmocka_unit_test_setup(a_refused_population_is_counted_and_served, plain_begin),
-        cmocka_unit_test_setup(requests_beyond_eager_max_are_left_to_the_kernel, eager_begin),
-        cmocka_unit_test_setup(default_eager_max_is_an_eighth_of_what_is_available, plain_begin),
-        cmocka_unit_test_setup(sparse_lazy_memory_goes_back_at_once, eager_begin),
-        cmocka_unit_test_setup(dense_lazy_memory_is_kept, eager_begin),
-        cmocka_unit_test_setup(lazy_memory_whose_residency_is_unknown_goes_back, eager_begin),
-        cmocka_unit_test_setup(the_limit_bounds_what_is_populated, plain_begin),
-        cmocka_unit_test_setup(at_the_limit_free_memory_elsewhere_makes_room, plain_begin),
-        cmocka_unit_test_setup(dense_lazy_memory_beyond_the_limit_goes_back, plain_begin),
-        cmocka_unit_test_setup(short_memory_is_not_populated, plain_begin),
-        cmocka_unit_test_setup(the_kernel_is_not_asked_for_each_request, plain_begin),
-        cmocka_unit_test_setup(waste_is_bounded, plain_begin),
-        cmocka_unit_test_setup(pages_without_thp_ask_for_none, plain_begin),
-        cmocka_unit_test(a_second_for_huge_pages_is_too_much_but_not_a_second_of_others),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

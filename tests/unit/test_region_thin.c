@@ -1,8 +1,7 @@
 /* Long new blocks of which next to nothing is touched: when the worker sees it, what goes back, and
  * when it leaves a block alone. What is in memory is asked of the real kernel. */
-#include "unit/cmocka_all.h"
 #include "region/jobs/evidence.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -114,7 +113,7 @@ static struct fl_extent *take_thin(void)
     return e;
 }
 
-static void a_block_that_stays_empty_is_thin(void **state)
+TEST_WHERE(can, thin_begin, a_block_that_stays_empty_is_thin)
 {
     struct fl_extent *e = take(MIB(BLOCK_MIB));
     assert_true(atomic_load(&region.wants_worker));
@@ -136,7 +135,7 @@ static void a_block_that_stays_empty_is_thin(void **state)
 }
 
 /* The next one gets huge pages again where the first one lay. */
-static void who_comes_after_it_has_huge_pages(void **state)
+TEST_WHERE(can, thin_begin, who_comes_after_it_has_huge_pages)
 {
     struct fl_extent *e = take_thin();
     uintptr_t base = e->base;
@@ -146,11 +145,10 @@ static void who_comes_after_it_has_huge_pages(void **state)
     touch_at(e, 0);
     touch_at(e, MIB(10));
     assert_true(held(e) >= MIB(3));
-    assert_settled();
 }
 
 /* Zeros alone say nothing: they may have been written. */
-static void what_fills_is_left_alone(void **state)
+TEST_FROM(NULL, what_fills_is_left_alone)
 {
     for (unsigned char with = 0; with < 2; with++) {
         (void)thin_begin(state);
@@ -166,7 +164,7 @@ static void what_fills_is_left_alone(void **state)
 }
 
 /* By eight threads side by side, of which each has written a few pages at the first look. */
-static void what_is_being_filled_is_left_alone(void **state)
+TEST_FROM(thin_begin, what_is_being_filled_is_left_alone)
 {
     struct fl_extent *e = take(MIB(BLOCK_MIB));
     size_t share = MIB(BLOCK_MIB) / 8;
@@ -178,10 +176,9 @@ static void what_is_being_filled_is_left_alone(void **state)
         looks(1);
     }
     assert_false(fl_extent_is_user_remapped(e));
-    assert_settled();
 }
 
-static void a_thin_block_that_fills_is_thin_no_more(void **state)
+TEST_WHERE(can, thin_begin, a_thin_block_that_fills_is_thin_no_more)
 {
     struct fl_extent *e = take_thin();
     fill_part(e, 0, MIB(64), 1);
@@ -194,11 +191,10 @@ static void a_thin_block_that_fills_is_thin_no_more(void **state)
     touch_at(e, MIB(100));
     assert_true(held(e) >= before + MIB(2));
     free_looked_at(e);
-    assert_settled();
 }
 
 /* Others of its kind have shown themselves. */
-static void a_hundred_blocks_of_a_kind_are_thin(void **state)
+TEST_WHERE(can, thin_begin, a_hundred_blocks_of_a_kind_are_thin)
 {
     enum { N = 40 };
     struct fl_extent *e[N];
@@ -222,7 +218,7 @@ static void a_hundred_blocks_of_a_kind_are_thin(void **state)
 }
 
 /* A look has so many samples. Whom it had none for has taught nothing, neither this nor that. */
-static void who_had_no_look_does_not_rest(void **state)
+TEST_WHERE(can, thin_begin, who_had_no_look_does_not_rest)
 {
     enum { FULL = FL_EVIDENCE_PICKS, N = FULL + 12 };
     struct fl_extent *e[N];
@@ -236,11 +232,10 @@ static void who_had_no_look_does_not_rest(void **state)
         assert_int_equal(fl_extent_is_merely_thin(e[i]), i >= FULL);
         free_looked_at(e[i]);
     }
-    assert_settled();
 }
 
 /* Each has a huge page of its own, or none, and there are more of them than slots. */
-static void many_short_blocks_show_it_together(void **state)
+TEST_WHERE(can, thin_begin, many_short_blocks_show_it_together)
 {
     if (is_reserved()) { /* the window is too small for so many */
         return;
@@ -270,7 +265,7 @@ static void many_short_blocks_show_it_together(void **state)
     assert_none_left();
 }
 
-static void what_rests_is_looked_at_less_and_less(void **state)
+TEST_FROM(thin_begin, what_rests_is_looked_at_less_and_less)
 {
     (void)take(MIB(BLOCK_MIB));
     uint64_t first = look();
@@ -299,7 +294,7 @@ static int split_nothing_back(struct fl_range r, size_t *out)
 }
 
 /* Before Linux 6.7 nothing is known; before 6.12 nothing goes back, and the rest is base pages. */
-static void on_an_old_kernel(void **state)
+TEST_WHERE(can, thin_begin, on_an_old_kernel)
 {
     struct fl_extent *e = take(MIB(BLOCK_MIB));
     touch_little(e, 0, MIB(32));
@@ -318,7 +313,7 @@ static void on_an_old_kernel(void **state)
 }
 
 /* Too many maps. */
-static void where_the_kernel_refuses_it_stays_as_it_is(void **state)
+TEST_FROM(thin_begin, where_the_kernel_refuses_it_stays_as_it_is)
 {
     struct fl_extent *e = take(MIB(BLOCK_MIB));
     touch_little(e, 0, MIB(32));
@@ -329,7 +324,7 @@ static void where_the_kernel_refuses_it_stays_as_it_is(void **state)
     assert_none_left();
 }
 
-static void a_thin_block_grows_and_moves_as_such(void **state)
+TEST_WHERE(can, thin_begin, a_thin_block_grows_and_moves_as_such)
 {
     struct fl_extent *e = take_thin();
     struct fl_extent *behind = take(MIB(8));
@@ -345,31 +340,4 @@ static void a_thin_block_grows_and_moves_as_such(void **state)
     free_looked_at(e);
     give(behind);
     assert_none_left();
-}
-
-int main(void)
-{
-    const struct CMUnitTest anywhere[] = {
-        cmocka_unit_test(what_fills_is_left_alone),
-        cmocka_unit_test_setup(what_is_being_filled_is_left_alone, thin_begin),
-        cmocka_unit_test_setup(what_rests_is_looked_at_less_and_less, thin_begin),
-        cmocka_unit_test_setup(where_the_kernel_refuses_it_stays_as_it_is, thin_begin),
-    };
-    const struct CMUnitTest where_pages_go_back[] = {
-        cmocka_unit_test_setup(a_block_that_stays_empty_is_thin, thin_begin),
-        cmocka_unit_test_setup(who_comes_after_it_has_huge_pages, thin_begin),
-        cmocka_unit_test_setup(a_thin_block_that_fills_is_thin_no_more, thin_begin),
-        cmocka_unit_test_setup(a_hundred_blocks_of_a_kind_are_thin, thin_begin),
-        cmocka_unit_test_setup(who_had_no_look_does_not_rest, thin_begin),
-        cmocka_unit_test_setup(many_short_blocks_show_it_together, thin_begin),
-        cmocka_unit_test_setup(on_an_old_kernel, thin_begin),
-        cmocka_unit_test_setup(a_thin_block_grows_and_moves_as_such, thin_begin),
-    };
-    int failed = cmocka_run_group_tests(anywhere, NULL, NULL);
-
-    if (!can()) {
-        print_message("this kernel gives back no zeros of a huge page that is split\n");
-        return failed;
-    }
-    return failed + cmocka_run_group_tests(where_pages_go_back, NULL, NULL);
 }

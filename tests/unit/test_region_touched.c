@@ -2,12 +2,10 @@
  * what calloc clears, and what is learnt from blocks when they are freed. What is in memory is
  * asked of the real kernel. */
 #include "region/free/isolated.h"
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <string.h>
 
 /* Of all kinds half is touched, by what is known. */
 static void forget_what_is_sparse(void)
@@ -17,7 +15,7 @@ static void forget_what_is_sparse(void)
     }
 }
 
-static void new_memory_is_not_populated(void **state)
+TEST_FROM(waiting_begin, new_memory_is_not_populated)
 {
     for (size_t len = KIB(64); len <= MIB(256); len *= 4) {
         struct fl_extent *e = take(len);
@@ -29,20 +27,18 @@ static void new_memory_is_not_populated(void **state)
     assert_int_equal(stats().stalls, 0);
     assert_int_equal(stats().populated_bytes, region.held.populated);
     assert_true(region.held.populated >= MIB(256));
-    assert_settled();
 }
 
-static void those_who_set_eager_max_get_it_populated(void **state)
+TEST_FROM(waiting_begin, those_who_set_eager_max_get_it_populated)
 {
     region_begin(&(struct fl_region_config){.huge = true, .eager_max = MIB(16)});
     struct fl_extent *e = take(MIB(8));
     assert_int_equal(bytes_there(e), MIB(8));
     assert_int_equal(e->left, 0);
     assert_int_equal(stats().stalls, 1);
-    assert_settled();
 }
 
-static void what_was_touched_serves_the_next_request(void **state)
+TEST_FROM(waiting_begin, what_was_touched_serves_the_next_request)
 {
     struct fl_extent *e = take(MIB(8));
     fill(e, 1);
@@ -56,12 +52,11 @@ static void what_was_touched_serves_the_next_request(void **state)
     assert_int_equal(fake.count[FAKE_POPULATE] + fake_purges() + fake.count[FAKE_MAP_AT] +
                          fake.count[FAKE_COMMIT],
                      0);
-    assert_settled();
 }
 
 /* Huge pages; base pages, where one look does not tell of all the pieces; and where it is unknown
  * what was touched, so that all is cleared. */
-static void calloc_brings_nothing_in(void **state)
+TEST_FROM(NULL, calloc_brings_nothing_in)
 {
     static const struct {
         bool huge;
@@ -89,7 +84,7 @@ static void calloc_brings_nothing_in(void **state)
     }
 }
 
-static void a_block_is_cleared_where_it_was_touched(void **state)
+TEST_FROM(waiting_begin, a_block_is_cleared_where_it_was_touched)
 {
     struct fl_extent *e = take(MIB(16));
     touch_at(e, MIB(9));
@@ -106,7 +101,7 @@ static void a_block_is_cleared_where_it_was_touched(void **state)
     assert_true(is_filled(e, 0));
 }
 
-static void clearing_ahead_brings_nothing_in(void **state)
+TEST_FROM(waiting_begin, clearing_ahead_brings_nothing_in)
 {
     struct fl_extent *e = take(MIB(64));
     uintptr_t base = e->base;
@@ -126,7 +121,7 @@ static void clearing_ahead_brings_nothing_in(void **state)
 }
 
 /* Free extents give their pages, and they have next to none. */
-static void holes_move_as_holes(void **state)
+TEST_FROM(waiting_begin, holes_move_as_holes)
 {
     struct fl_extent *low = take(MIB(16)), *wall = take_guard(MIB(2)), *high = take(MIB(16));
     assert_true(wall != NULL && take_guard(MIB(2)) != NULL);
@@ -141,7 +136,6 @@ static void holes_move_as_holes(void **state)
     assert_true(bytes_there(e) <= MIB(4));
     assert_null(in_window(FAKE_POPULATE, 0));
     assert_true(is_filled(e, 0));
-    assert_guarded();
 }
 
 static struct fl_extent *stranger;
@@ -167,7 +161,7 @@ static int calloc_amid_the_move(struct fl_range from, uintptr_t to, size_t *most
 }
 
 /* What is free behind a request lies in a huge page that another's pages still move into. */
-static void what_comes_after_the_look_is_cleared_too(void **state)
+TEST_FROM(waiting_begin, what_comes_after_the_look_is_cleared_too)
 {
     struct fl_extent *a = take_walled(MIB(8)), *b = take_walled(MIB(8));
     fill(a, 0xa1);
@@ -181,10 +175,9 @@ static void what_comes_after_the_look_is_cleared_too(void **state)
     assert_non_null(stranger);
     assert_int_equal(stranger->base, e->base + e->len);
     assert_true(is_filled(stranger, 0));
-    assert_settled();
 }
 
-static void growing_brings_nothing_in(void **state)
+TEST_FROM(waiting_begin, growing_brings_nothing_in)
 {
     struct fl_extent *e = take(MIB(8));
     touch_at(e, 0);
@@ -202,12 +195,11 @@ static void growing_brings_nothing_in(void **state)
     e = take_zeroed(MIB(100));
     assert_true(bytes_there(e) <= MIB(6));
     assert_true(is_filled(e, 0));
-    assert_settled();
 }
 
 /* A whole block takes over a hollow neighbour, when it is freed and when it grows; and what is cut
  * off stays hollow. */
-static void holes_are_known_of_what_merges(void **state)
+TEST_FROM(waiting_begin, holes_are_known_of_what_merges)
 {
     struct fl_extent *whole = take(MIB(8)), *hollow = take_walled(MIB(32));
     fill(whole, 1);
@@ -228,10 +220,9 @@ static void holes_are_known_of_what_merges(void **state)
     assert_int_equal(e->left, 0);
     assert_true(fl_region_resize(&region, e, MIB(24)));
     assert_int_equal(e->left, FL_LEFT_HOLLOW);
-    assert_settled();
 }
 
-static void holes_are_known_beside_what_is_apart(void **state)
+TEST_FROM(waiting_begin, holes_are_known_beside_what_is_apart)
 {
     struct fl_extent *e = take(MIB(16));
     struct fl_range part = {fl_align_up(e->base, MIB(2)) + MIB(4), MIB(4)};
@@ -244,12 +235,11 @@ static void holes_are_known_beside_what_is_apart(void **state)
     assert_int_equal(fl_extent_free_at(&region.space, fl_range_end(part), 0)->left, FL_LEFT_HOLLOW);
     fl_isolated_return(&region, e, false);
     fl_region_unlock(&region);
-    assert_settled();
 }
 
 /* Ranges below a huge page are not looked at, and what was cleared as a whole is known to be
  * there. */
-static void small_blocks_are_not_looked_at(void **state)
+TEST_FROM(waiting_begin, small_blocks_are_not_looked_at)
 {
     struct fl_extent *e = take(KIB(64));
     assert_int_equal(e->left & FL_LEFT_UNSEEN, 0);
@@ -258,7 +248,7 @@ static void small_blocks_are_not_looked_at(void **state)
     assert_int_equal(fake.count[FAKE_TOUCHED], 0);
 }
 
-static void a_free_is_looked_at_once(void **state)
+TEST_FROM(waiting_begin, a_free_is_looked_at_once)
 {
     struct fl_extent *e = take(MIB(256));
     free_looked_at(e);
@@ -270,7 +260,7 @@ static void a_free_is_looked_at_once(void **state)
     assert_int_equal(fake.count[FAKE_RESIDENT], looks);
 }
 
-static void frees_tell_what_is_touched(void **state)
+TEST_FROM(waiting_begin, frees_tell_what_is_touched)
 {
     struct fl_extent *full = take(MIB(8)), *hollow = take(MIB(16)), *most = take(MIB(64));
     fill(full, 1);
@@ -289,7 +279,7 @@ static void frees_tell_what_is_touched(void **state)
     assert_true(fl_left_was_touched(&region, MIB(8)));
 }
 
-static void the_stock_follows_what_is_touched(void **state)
+TEST_FROM(waiting_begin, the_stock_follows_what_is_touched)
 {
     if (is_reserved()) {
         return;
@@ -307,7 +297,7 @@ static void the_stock_follows_what_is_touched(void **state)
     assert_int_equal(region.refill.demand, MIB(8));
 }
 
-static void base_pages_are_populated_where_they_are_touched(void **state)
+TEST_FROM(waiting_begin, base_pages_are_populated_where_they_are_touched)
 {
     region_begin(&(struct fl_region_config){.wait_for_touch = true});
     struct fl_extent *e = take(MIB(8));
@@ -319,11 +309,10 @@ static void base_pages_are_populated_where_they_are_touched(void **state)
     assert_int_equal(bytes_there(e), MIB(8));
     e = take(MIB(1)); /* a fault for each page costs more than what may be held in vain */
     assert_int_equal(bytes_there(e), MIB(1));
-    assert_settled();
 }
 
 /* Its pagemap, a page for 4 MiB, comes in with what is cut to other blocks later. */
-static void the_pagemap_waits_too(void **state)
+TEST_FROM(waiting_begin, the_pagemap_waits_too)
 {
     assert_non_null(take(MIB(2)));
     uintptr_t window = region.space.window.all.base, pagemap = region.space.pagemap.all.base;
@@ -340,28 +329,4 @@ static void the_pagemap_waits_too(void **state)
     free_looked_at(e);
     assert_int_equal(fl_sys_linux.resident(part, &there), 0);
     assert_int_equal(there, part.len);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(new_memory_is_not_populated, waiting_begin),
-        cmocka_unit_test_setup(those_who_set_eager_max_get_it_populated, waiting_begin),
-        cmocka_unit_test_setup(what_was_touched_serves_the_next_request, waiting_begin),
-        cmocka_unit_test(calloc_brings_nothing_in),
-        cmocka_unit_test_setup(a_block_is_cleared_where_it_was_touched, waiting_begin),
-        cmocka_unit_test_setup(clearing_ahead_brings_nothing_in, waiting_begin),
-        cmocka_unit_test_setup(holes_move_as_holes, waiting_begin),
-        cmocka_unit_test_setup(what_comes_after_the_look_is_cleared_too, waiting_begin),
-        cmocka_unit_test_setup(growing_brings_nothing_in, waiting_begin),
-        cmocka_unit_test_setup(holes_are_known_of_what_merges, waiting_begin),
-        cmocka_unit_test_setup(holes_are_known_beside_what_is_apart, waiting_begin),
-        cmocka_unit_test_setup(small_blocks_are_not_looked_at, waiting_begin),
-        cmocka_unit_test_setup(a_free_is_looked_at_once, waiting_begin),
-        cmocka_unit_test_setup(frees_tell_what_is_touched, waiting_begin),
-        cmocka_unit_test_setup(the_stock_follows_what_is_touched, waiting_begin),
-        cmocka_unit_test_setup(base_pages_are_populated_where_they_are_touched, waiting_begin),
-        cmocka_unit_test_setup(the_pagemap_waits_too, waiting_begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,7 @@
 /* The window: how large under which limits, what a refusal costs. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
-#include <string.h>
 
 enum { METADATA = 512 << 10 }; /* as window.c and vspace.c take it at first */
 
@@ -21,7 +19,13 @@ static size_t parts(void)
            region.space.descriptors.span.all.len;
 }
 
-static void start_at_quiet_addresses_maps_nothing(void **state)
+static bool at_quiet_addresses(void)
+{
+    fake_install();
+    return !fake.no_quiet_addresses;
+}
+
+TEST_WHERE(at_quiet_addresses, each, start_at_quiet_addresses_maps_nothing)
 {
     assert_int_equal(fl_region_start(&region, &plain), 0);
     assert_false(region.space.window.reserved);
@@ -37,7 +41,7 @@ static void start_at_quiet_addresses_maps_nothing(void **state)
     assert_true(region.space.window.all.base != base); /* as hard to guess as mmap's */
 }
 
-static void the_window_is_eight_times_the_memory(void **state)
+TEST_WHERE(at_quiet_addresses, each, the_window_is_eight_times_the_memory)
 {
     fake.memory_total = (uint64_t)3 << 38;
     assert_int_equal(fl_region_start(&region, &plain), 0);
@@ -60,7 +64,7 @@ static const unsigned others[][2] = {
 #endif
 };
 
-static void it_lies_where_no_other_does(void **state)
+TEST_WHERE(at_quiet_addresses, NULL, it_lies_where_no_other_does)
 {
     for (uint64_t i = 0; i < 64; i++) {
         region_clear();
@@ -76,7 +80,7 @@ static void it_lies_where_no_other_does(void **state)
     }
 }
 
-static void a_taken_address_makes_it_try_another(void **state)
+TEST_WHERE(at_quiet_addresses, NULL, a_taken_address_makes_it_try_another)
 {
     for (unsigned part = 1; part <= 3; part++) { /* window, pagemap, descriptors */
         region_clear();
@@ -101,7 +105,7 @@ static int reserved(void **state)
     return 0;
 }
 
-static void refusals_halve_the_window_until_it_fits(void **state)
+TEST_FROM(reserved, refusals_halve_the_window_until_it_fits)
 {
     assert_int_equal(fl_region_start(&region, &plain), 0);
     assert_true(region.space.window.reserved);
@@ -113,7 +117,7 @@ static void refusals_halve_the_window_until_it_fits(void **state)
     assert_int_equal(region.space.window.all.base % MIB(2), 0);
 }
 
-static void a_refused_part_gives_the_others_back(void **state)
+TEST_FROM(NULL, a_refused_part_gives_the_others_back)
 {
     for (unsigned skip = 1; skip <= 2; skip++) { /* pagemap, descriptors */
         (void)reserved(state);
@@ -125,7 +129,7 @@ static void a_refused_part_gives_the_others_back(void **state)
     }
 }
 
-static void the_smallest_window_is_64_mib(void **state)
+TEST_FROM(reserved, the_smallest_window_is_64_mib)
 {
     fake.reserve_max = MIB(66);
     assert_int_equal(fl_region_start(&region, &plain), 0);
@@ -136,7 +140,7 @@ static void the_smallest_window_is_64_mib(void **state)
     assert_nothing_left();
 }
 
-static void without_metadata_there_is_no_window_and_nothing_mapped(void **state)
+TEST_FROM(reserved, without_metadata_there_is_no_window_and_nothing_mapped)
 {
     fake.reserve_skip = 1;
     fake.reserve_refuse = 1000;
@@ -145,7 +149,7 @@ static void without_metadata_there_is_no_window_and_nothing_mapped(void **state)
     assert_nothing_left();
 }
 
-static void what_is_charged_is_what_is_used(void **state)
+TEST_FROM(each, what_is_charged_is_what_is_used)
 {
     assert_int_equal(fl_region_start(&region, &plain), 0);
     assert_int_equal(fake_usable(), 0);
@@ -159,26 +163,4 @@ static void what_is_charged_is_what_is_used(void **state)
     give(e);
     assert_int_equal(fl_region_purge(&region, 0), MIB(40));
     assert_int_equal(fake_usable(), METADATA);
-    assert_sound();
-}
-
-int main(void)
-{
-    const struct CMUnitTest at_quiet_addresses[] = {
-        cmocka_unit_test_setup(start_at_quiet_addresses_maps_nothing, each),
-        cmocka_unit_test_setup(the_window_is_eight_times_the_memory, each),
-        cmocka_unit_test(it_lies_where_no_other_does),
-        cmocka_unit_test(a_taken_address_makes_it_try_another),
-    };
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(refusals_halve_the_window_until_it_fits, reserved),
-        cmocka_unit_test(a_refused_part_gives_the_others_back),
-        cmocka_unit_test_setup(the_smallest_window_is_64_mib, reserved),
-        cmocka_unit_test_setup(without_metadata_there_is_no_window_and_nothing_mapped, reserved),
-        cmocka_unit_test_setup(what_is_charged_is_what_is_used, each),
-    };
-    fake_install();
-    int failed =
-        fake.no_quiet_addresses ? 0 : cmocka_run_group_tests(at_quiet_addresses, NULL, NULL);
-    return failed + cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* The worker may be held up, or ended, in any system call that it makes: so it makes none with the
  * region's lock held, and no other lock over one. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -38,7 +37,7 @@ static void *reserve(void *kind)
     return NULL;
 }
 
-static void it_makes_no_descriptors(void **state)
+TEST(it_makes_no_descriptors)
 {
     assert_non_null(take(MIB(2)));
     fake_forget();
@@ -52,7 +51,6 @@ static void it_makes_no_descriptors(void **state)
     run_as(FL_THREAD_PROGRAM, reserve);
     assert_int_equal(rc, 0);
     assert_int_not_equal(calls(), 0);
-    assert_settled();
 }
 
 static void *lock_and_unlock(void *kind)
@@ -63,7 +61,7 @@ static void *lock_and_unlock(void *kind)
     return NULL;
 }
 
-static void lazy_blocks_that_were_deferred_wait_for_others(void **state)
+TEST(lazy_blocks_that_were_deferred_wait_for_others)
 {
     region.config.eager_max = MIB(1);
     struct fl_extent *lazy = take(MIB(32)), *plain = take(KIB(512));
@@ -80,7 +78,6 @@ static void lazy_blocks_that_were_deferred_wait_for_others(void **state)
     assert_null(lazy->next);
     run_as(FL_THREAD_PROGRAM, lock_and_unlock);
     assert_null(atomic_load(&region.caches.deferred));
-    assert_settled();
 }
 
 static void *look(void *kind)
@@ -92,7 +89,7 @@ static void *look(void *kind)
     return NULL;
 }
 
-static void it_waits_for_no_look_of_others(void **state)
+TEST(it_waits_for_no_look_of_others)
 {
     fl_lock_acquire(&region.pages.asking);
     run_as(FL_THREAD_APART, look);
@@ -100,7 +97,6 @@ static void it_waits_for_no_look_of_others(void **state)
     run_as(FL_THREAD_GUEST, look);
     assert_int_equal(rc, 0);
     fl_lock_release(&region.pages.asking);
-    assert_settled();
 }
 
 static void *clear_ahead(void *kind)
@@ -128,25 +124,12 @@ static size_t cleared_beside_a_look(enum fl_thread kind)
     return e->zeroed.len;
 }
 
-static void it_clears_while_others_look(void **state)
+TEST_FROM(waiting_begin, it_clears_while_others_look)
 {
     assert_true(cleared_beside_a_look(FL_THREAD_APART) >= MIB(64));
 }
 
-static void with_the_program_s_descriptors_it_leaves_what_it_must_look_at(void **state)
+TEST_FROM(waiting_begin, with_the_program_s_descriptors_it_leaves_what_it_must_look_at)
 {
     assert_int_equal(cleared_beside_a_look(FL_THREAD_GUEST), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(it_makes_no_descriptors, plain_begin),
-        cmocka_unit_test_setup(lazy_blocks_that_were_deferred_wait_for_others, plain_begin),
-        cmocka_unit_test_setup(it_waits_for_no_look_of_others, plain_begin),
-        cmocka_unit_test_setup(it_clears_while_others_look, waiting_begin),
-        cmocka_unit_test_setup(with_the_program_s_descriptors_it_leaves_what_it_must_look_at,
-                               waiting_begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

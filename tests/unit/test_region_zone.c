@@ -1,9 +1,8 @@
 /* Zones: what lies on one node is not handed out for another, on whatever way it comes back. */
+#include "unit/region_case.h"
 #include "unit/zones_fixture.h"
 
-#include "unit/cmocka_all.h"
-
-static void what_one_node_freed_the_other_does_not_get(void **state)
+TEST_FROM(divided_begin, what_one_node_freed_the_other_does_not_get)
 {
     struct fl_extent *e = take_on(1, MIB(6));
     uintptr_t base = e->base;
@@ -13,10 +12,9 @@ static void what_one_node_freed_the_other_does_not_get(void **state)
     e = take_on(1, MIB(4));
     assert_int_equal(e->base, base); /* which need not be populated */
     assert_lies(e, 1);
-    assert_settled();
 }
 
-static void small_blocks_of_two_nodes_share_no_huge_page(void **state)
+TEST_FROM(divided_begin, small_blocks_of_two_nodes_share_no_huge_page)
 {
     uintptr_t last[NODES] = {0, 0};
 
@@ -26,10 +24,9 @@ static void small_blocks_of_two_nodes_share_no_huge_page(void **state)
         last[i % 2] = e->base / fl_page.huge;
         assert_true(last[0] != last[1]);
     }
-    assert_settled();
 }
 
-static void pages_move_from_the_same_node_alone(void **state)
+TEST_FROM(divided_begin, pages_move_from_the_same_node_alone)
 {
     struct fl_extent *e[NODES];
 
@@ -46,10 +43,9 @@ static void pages_move_from_the_same_node_alone(void **state)
     for (size_t at = 0; at < big->len; at += fl_page.huge) {
         assert_int_not_equal(bytes(big)[at], 1); /* what node 0 wrote stays there */
     }
-    assert_settled();
 }
 
-static void the_stock_has_each_nodes_own(void **state)
+TEST_FROM(NULL, the_stock_has_each_nodes_own)
 {
     if (!stock_begin(&(struct fl_region_config){.huge = true, .stock = MIB(16)})) {
         return;
@@ -67,7 +63,6 @@ static void the_stock_has_each_nodes_own(void **state)
     assert_int_equal(region.pages.reserve.ready_of[1], stock);
     assert_lies(take_on(1, MIB(4)), 1);
     assert_int_equal(region.pages.reserve.ready_of[1], stock - MIB(4));
-    assert_settled();
 }
 
 /* A block of 32 MiB that threads of node 1 asked for and touched, on that node, is freed; NODES: on
@@ -86,7 +81,7 @@ static uintptr_t touched_and_freed(unsigned on)
     return base;
 }
 
-static void what_a_program_touched_is_for_its_node(void **state)
+TEST_FROM(divided_begin, what_a_program_touched_is_for_its_node)
 {
     uintptr_t base = touched_and_freed(1);
     ask_touched(0);
@@ -97,19 +92,17 @@ static void what_a_program_touched_is_for_its_node(void **state)
     e = take(MIB(32));
     assert_int_equal(e->base, base);
     assert_int_equal(e->content, FL_CONTENT_POPULATED);
-    assert_settled();
 }
 
-static void what_several_nodes_touched_is_for_a_block_of_its_length(void **state)
+TEST_FROM(divided_begin, what_several_nodes_touched_is_for_a_block_of_its_length)
 {
     uintptr_t base = touched_and_freed(NODES);
     assert_int_not_equal(take(MIB(16))->base, base);
     assert_int_equal(take(MIB(32))->base, base);
-    assert_settled();
 }
 
 /* What was touched, and is given back, belongs to no node any more. */
-static void emptied_addresses_are_for_any_touch(void **state)
+TEST_FROM(divided_begin, emptied_addresses_are_for_any_touch)
 {
     uintptr_t base = touched_and_freed(1);
     assert_int_equal(fl_region_purge(&region, 0), MIB(32));
@@ -118,10 +111,9 @@ static void emptied_addresses_are_for_any_touch(void **state)
     assert_int_equal(e->base, base);
     assert_int_equal(e->content, FL_CONTENT_LAZY);
     assert_lies(e, TOUCH);
-    assert_settled();
 }
 
-static void blocks_grow_within_their_zone(void **state)
+TEST_FROM(divided_begin, blocks_grow_within_their_zone)
 {
     struct fl_extent *e = take_on(1, MIB(4));
     assert_true(fl_region_resize(&region, e, MIB(8)));
@@ -130,11 +122,10 @@ static void blocks_grow_within_their_zone(void **state)
     if (moved != NULL) {
         assert_lies(moved, 1);
     }
-    assert_settled();
 }
 
 /* Rather than that both are held; but what was freed just now may be wanted again at once. */
-static void what_is_idle_on_one_node_goes_before_another_grows(void **state)
+TEST_FROM(divided_begin, what_is_idle_on_one_node_goes_before_another_grows)
 {
     give(take_on(1, MIB(64)));
     give(take_on(0, MIB(32)));
@@ -145,10 +136,9 @@ static void what_is_idle_on_one_node_goes_before_another_grows(void **state)
     assert_true(region.held.populated <= MIB(64) + 2 * fl_page.huge);
     assert_true(stats().purge_bytes > purged);
     assert_int_equal(region.zones.of[1].free.huge + MIB(48), region.held.populated);
-    assert_settled();
 }
 
-static void what_a_node_has_free_itself_is_used_first(void **state)
+TEST_FROM(divided_begin, what_a_node_has_free_itself_is_used_first)
 {
     struct fl_extent *low = take_on(0, MIB(32)), *high = take_on(0, MIB(32)),
                      *other = take_on(1, MIB(16));
@@ -160,10 +150,9 @@ static void what_a_node_has_free_itself_is_used_first(void **state)
     assert_lies(take_on(0, MIB(64)), 0);
     assert_int_equal(stats().purge_bytes, purged);
     assert_int_equal(region.zones.of[1].free.huge, MIB(16));
-    assert_settled();
 }
 
-static void a_waiting_thread_gets_a_page_of_its_node(void **state)
+TEST_FROM(NULL, a_waiting_thread_gets_a_page_of_its_node)
 {
     if (!stock_begin(&(struct fl_region_config){.huge = true, .first_touch = true})) {
         return;
@@ -180,10 +169,9 @@ static void a_waiting_thread_gets_a_page_of_its_node(void **state)
     region.config.limit = region.held.populated;
     assert_false(fl_region_fill_now(&region, fl_page.huge, 0));
     assert_int_equal(region.pages.reserve.ready_of[0], 0);
-    assert_settled();
 }
 
-static void what_lies_on_each_node_can_be_told(void **state)
+TEST_FROM(divided_begin, what_lies_on_each_node_can_be_told)
 {
     struct fl_stats_nodes n;
 
@@ -208,10 +196,9 @@ static void what_lies_on_each_node_can_be_told(void **state)
     fl_region_nodes_read(&region, &n);
     assert_int_equal(n.node[1].free, MIB(14));
     assert_int_equal(n.several, MIB(32));
-    assert_settled();
 }
 
-static void one_node_has_one_zone(void **state)
+TEST(one_node_has_one_zone)
 {
     struct fl_stats_nodes n;
     nmap = 0;
@@ -220,27 +207,4 @@ static void one_node_has_one_zone(void **state)
     fl_region_nodes_read(&region, &n);
     assert_int_equal(n.n, 0);
     assert_int_equal(nmap, 0);
-    assert_settled();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(what_one_node_freed_the_other_does_not_get, divided_begin),
-        cmocka_unit_test_setup(small_blocks_of_two_nodes_share_no_huge_page, divided_begin),
-        cmocka_unit_test_setup(pages_move_from_the_same_node_alone, divided_begin),
-        cmocka_unit_test(the_stock_has_each_nodes_own),
-        cmocka_unit_test_setup(what_a_program_touched_is_for_its_node, divided_begin),
-        cmocka_unit_test_setup(what_several_nodes_touched_is_for_a_block_of_its_length,
-                               divided_begin),
-        cmocka_unit_test_setup(emptied_addresses_are_for_any_touch, divided_begin),
-        cmocka_unit_test_setup(blocks_grow_within_their_zone, divided_begin),
-        cmocka_unit_test_setup(what_is_idle_on_one_node_goes_before_another_grows, divided_begin),
-        cmocka_unit_test_setup(what_a_node_has_free_itself_is_used_first, divided_begin),
-        cmocka_unit_test(a_waiting_thread_gets_a_page_of_its_node),
-        cmocka_unit_test_setup(what_lies_on_each_node_can_be_told, divided_begin),
-        cmocka_unit_test_setup(one_node_has_one_zone, plain_begin),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
