@@ -106,10 +106,3 @@ void shards_be_somewhere(void)
 {
     fl_cpu_offset = (const char *)&shards_cpu - (const char *)__builtin_thread_pointer();
 }
-
-int shards_end_somewhere(void **state)
-{
-    (void)state;
-    fl_cpu_offset = 0;
-    return 0;
-}

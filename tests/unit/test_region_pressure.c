@@ -95,8 +95,7 @@ TEST(what_exceeds_keep_goes_as_it_comes_back)
     fake.pretend_populate = true;
     struct fl_extent *e[8];
     for (size_t i = 0; i < 8; i++) {
-        e[i] = take(MIB(32));
-        assert_non_null(take(MIB(2))); /* lest they merge */
+        e[i] = take_walled(MIB(32));
     }
     for (size_t i = 0; i < 8; i++) {
         give(e[i]);

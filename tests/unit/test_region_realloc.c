@@ -94,20 +94,6 @@ TEST_FROM(NULL, only_what_it_has_not_got_is_populated)
     assert_int_equal(stats().populated_peak_bytes, MIB(26));
 }
 
-TEST_FROM(NULL, what_does_not_move_is_copied)
-{
-    static const size_t before[] = {
-        0, KIB(4), MIB(1), MIB(2), MIB(2) + KIB(512), MIB(9) + KIB(4), MIB(14) - KIB(4)};
-    static const int refusals[] = {-EBUSY, -EEXIST, -EINVAL, -ENOENT};
-    for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
-        for (size_t into = 0; into < MIB(2); into += KIB(700)) {
-            struct fl_extent *e = hemmed_in(NULL, into, MIB(16));
-            refuse_moves(before[i], refusals[i % 4]);
-            all_of_it_is_given_back_in_the_end(moved(e, MIB(33)));
-        }
-    }
-}
-
 TEST_FROM(NULL, what_is_left_behind_is_free_memory)
 {
     struct fl_extent *e = hemmed_in(NULL, 0, MIB(16));
@@ -122,16 +108,6 @@ TEST_FROM(NULL, what_is_left_behind_is_free_memory)
     struct fl_extent *z = take_zeroed(MIB(12));
     assert_true(z->base == old + MIB(4) && is_filled(z, 0));
     assert_true(is_marked(to, MIB(16)));
-}
-
-TEST_FROM(NULL, nothing_moves_now_so_it_is_copied)
-{
-    struct fl_extent *e = hemmed_in(NULL, KIB(512), MIB(16));
-    fake.rc[FAKE_MOVE_BEGIN] = -EMFILE;
-    struct fl_extent *to = moved(e, MIB(20));
-    assert_int_equal(region.pages.move.method, FL_METHOD_MOVE);
-    assert_int_equal(stats().move_bytes, 0);
-    all_of_it_is_given_back_in_the_end(to);
 }
 
 struct image {

@@ -18,6 +18,13 @@ static void split(unsigned k)
     page(k, MIB(2), MIB(2), false);
 }
 
+static void split_all(unsigned from, unsigned to)
+{
+    for (unsigned k = from; k < to; k++) {
+        split(k);
+    }
+}
+
 static void shared(unsigned k)
 {
     page(k, MIB(2), 0, true);
@@ -37,6 +44,12 @@ static void forked(size_t len)
     assert_non_null(take(len));
     fork_once();
     fake_forget();
+}
+
+static int forked_begin(void **state)
+{
+    forked(MIB(40));
+    return 0;
 }
 
 /* One look at the whole window. */
@@ -70,6 +83,13 @@ static void assert_collapsed(size_t i, unsigned first, unsigned n)
     assert_non_null(c);
     assert_true(c->range.base == region.space.first + first * fl_page.huge);
     assert_int_equal(c->range.len, n * fl_page.huge);
+}
+
+/* A look that makes one of them whole, and looks again soon. */
+static void assert_look_mends(unsigned k)
+{
+    assert_true(look() == 100 * ms);
+    assert_collapsed(0, k, 1);
 }
 
 TEST(before_a_fork_nothing_is_looked_at)
@@ -107,20 +127,14 @@ TEST(where_little_is_populated_a_fork_calls_no_worker)
     assert_null(collapsed(0));
 }
 
-TEST_FROM(NULL, neighbours_that_are_worth_it_are_one_call)
+TEST_FROM(forked_begin, neighbours_that_are_worth_it_are_one_call)
 {
-    forked(MIB(40));
-    for (unsigned k = 3; k < 13; k++) {
-        if (k == 7) {
-            page(k, MIB(2), MIB(1) - KIB(4), false); /* less than half is its own */
-        } else if (k == 10) {
-            page(k, MIB(2) - KIB(4), MIB(2) - KIB(4), false); /* not all of it is there */
-        } else if (k == 11) {
-            page(k, MIB(2), MIB(1), false); /* just enough */
-        } else {
-            split(k);
-        }
-    }
+    split_all(3, 7);
+    page(7, MIB(2), MIB(1) - KIB(4), false); /* less than half is its own */
+    split_all(8, 10);
+    page(10, MIB(2) - KIB(4), MIB(2) - KIB(4), false); /* not all of it is there */
+    page(11, MIB(2), MIB(1), false);                   /* just enough */
+    split(12);
     split(19);
     assert_true(look() == 100 * ms);
     assert_collapsed(0, 3, 4);
@@ -131,9 +145,8 @@ TEST_FROM(NULL, neighbours_that_are_worth_it_are_one_call)
     assert_int_equal(stats().repair_bytes, MIB(18));
 }
 
-TEST_FROM(NULL, it_ends_when_nothing_is_left)
+TEST_FROM(forked_begin, it_ends_when_nothing_is_left)
 {
-    forked(MIB(40));
     split(4);
     assert_true(look() == 100 * ms);
     assert_int_equal(fake.npages, 0);
@@ -143,9 +156,8 @@ TEST_FROM(NULL, it_ends_when_nothing_is_left)
     assert_int_equal(fake.nlog, 0);
 }
 
-TEST_FROM(NULL, it_looks_less_and_less_often)
+TEST_FROM(forked_begin, it_looks_less_and_less_often)
 {
-    forked(MIB(40));
     shared(4);
     static const unsigned rests[] = {200, 400, 800, 1000, 1000};
     for (size_t i = 0; i < sizeof rests / sizeof rests[0]; i++) {
@@ -154,8 +166,7 @@ TEST_FROM(NULL, it_looks_less_and_less_often)
     fake.npages = 0;
     page(4, MIB(2), MIB(2), false); /* the parent has rewritten it */
     shared(5);
-    assert_true(look() == 100 * ms);
-    assert_collapsed(0, 4, 1);
+    assert_look_mends(4);
     assert_true(look() == 200 * ms);
     fake.npages = 0;
     assert_true(look() == UINT64_MAX);
@@ -181,14 +192,12 @@ TEST_FROM(NULL, it_gives_up_when_nothing_changes_for_long)
     split(1);
     assert_true(look() == UINT64_MAX);
     fork_once(); /* the next fork begins anew */
-    assert_true(look() == 100 * ms);
-    assert_collapsed(0, 1, 1);
+    assert_look_mends(1);
 }
 
 TEST_FROM(NULL, only_what_is_committed_is_looked_at)
 {
-    static const struct fl_region_config c = {.huge = true, .eager_max = MIB(100)};
-    region_begin(&c);
+    region_begin(&(struct fl_region_config){.huge = true, .eager_max = MIB(100)});
     fake.pretend_populate = true;
     struct fl_extent *a = take(MIB(6)), *hole = take(MIB(10)), *lazy;
     assert_non_null(take(MIB(90)));
@@ -212,12 +221,9 @@ TEST_FROM(NULL, only_what_is_committed_is_looked_at)
 }
 
 /* No huge page is to be had: not for now, where one was busy, or for good, for such a map. */
-TEST_FROM(NULL, what_is_refused_for_now_is_tried_again)
+TEST_FROM(forked_begin, what_is_refused_for_now_is_tried_again)
 {
-    forked(MIB(40));
-    for (unsigned k = 2; k < 6; k++) {
-        split(k);
-    }
+    split_all(2, 6);
     fake.rc[FAKE_ADVISE] = -EAGAIN;
     assert_true(look() == 200 * ms);
     assert_collapsed(0, 2, 4);
@@ -236,9 +242,7 @@ TEST_FROM(NULL, one_that_cannot_be_collapsed_does_not_keep_the_others_small)
     } row[] = {{-EINVAL, UINT64_MAX, UINT64_MAX}, {-EAGAIN, 200 * ms, 100 * ms}};
     for (size_t i = 0; i < 2; i++) {
         forked(MIB(40));
-        for (unsigned k = 2; k < 10; k++) {
-            split(k);
-        }
+        split_all(2, 10);
         fake.page[2].refusal = row[i].refusal;
         assert_true(look() == 100 * ms);
         assert_int_equal(stats().repair_bytes, MIB(14));
@@ -249,9 +253,8 @@ TEST_FROM(NULL, one_that_cannot_be_collapsed_does_not_keep_the_others_small)
     }
 }
 
-TEST_FROM(NULL, without_the_kernel_s_word_nothing_is_collapsed)
+TEST_FROM(forked_begin, without_the_kernel_s_word_nothing_is_collapsed)
 {
-    forked(MIB(40));
     split(3);
     fake.rc[FAKE_FIND_SPLIT] = -ENOSYS;
     assert_true(look() == UINT64_MAX);
@@ -299,8 +302,7 @@ TEST(pages_that_came_small_are_made_huge)
     assert_non_null(take(MIB(16)));
     split(2);
     atomic_store(&region.pages.pace.left_base, true);
-    assert_true(look() == 100 * ms);
-    assert_collapsed(0, 2, 1);
+    assert_look_mends(2);
     assert_true(look() == UINT64_MAX);
 }
 
@@ -320,8 +322,7 @@ TEST_FROM(collapse_begin, where_faults_bring_none_new_memory_is_looked_at)
     assert_true(atomic_exchange(&region.wants_worker, false));
     split(2);
     page(4, MIB(2) - KIB(4), MIB(2) - KIB(4), false); /* not all of it is there */
-    assert_true(look() == 100 * ms);
-    assert_collapsed(0, 2, 1);
+    assert_look_mends(2);
     assert_null(collapsed(1));
     assert_int_equal(stats().repair_bytes, MIB(2));
 }
@@ -333,8 +334,7 @@ TEST_FROM(collapse_begin, what_is_touched_later_becomes_huge_too)
     assert_true(look() == 200 * ms);
     assert_true(look() == 400 * ms);
     split(3);
-    assert_true(look() == 100 * ms);
-    assert_collapsed(0, 3, 1);
+    assert_look_mends(3);
     (void)look();
     (void)look();
     assert_non_null(take(MIB(4)));
@@ -354,8 +354,7 @@ TEST_FROM(collapse_begin, while_memory_is_short_nothing_is_copied)
     assert_true(look() == 1000 * ms);
     assert_null(collapsed(0));
     atomic_store(&region.tight, false);
-    assert_true(look() == 100 * ms);
-    assert_collapsed(0, 2, 1);
+    assert_look_mends(2);
 }
 
 TEST_FROM(collapse_begin, where_the_kernel_collapses_nothing_the_looks_end)

@@ -75,16 +75,14 @@ TEST_WHERE(has_stock, stock_none, the_option_says_how_much)
 TEST_WHERE(has_stock, stock_none, no_more_is_mapped_than_is_wanted)
 {
     assert_non_null(take(MIB(40)));
-    region.refill.demand = MIB(16);
     size_t before = fake_mapped();
-    (void)fl_region_refill(&region);
+    stock_refill(MIB(16));
     assert_stock(MIB(16));
     assert_int_equal(fake_mapped() - before, MIB(16));
     assert_non_null(take_zeroed(MIB(16)));
     assert_stock(0);
-    region.refill.demand = MIB(40);
     before = fake_mapped();
-    (void)fl_region_refill(&region);
+    stock_refill(MIB(40));
     assert_stock(MIB(40));
     assert_int_equal(fake_mapped() - before, MIB(24)); /* 16 are mapped still */
     assert_int_equal(fake_kept_from_child(stock()->span.all), MIB(40));
@@ -96,12 +94,10 @@ TEST_WHERE(has_stock, stock_none, no_more_is_mapped_than_is_wanted)
 /* A base page of each, which makes it huge where a fault would not; and what that leaves. */
 TEST_WHERE(has_stock, NULL, where_faults_bring_none_it_is_filled_by_collapse)
 {
-    static const struct fl_region_config c = {.huge = true, .collapse = true, .stock = MIB(64)};
-    (void)stock_begin(&c);
+    (void)stock_begin(&(struct fl_region_config){.huge = true, .collapse = true, .stock = MIB(64)});
     assert_non_null(take(MIB(40)));
-    region.refill.demand = MIB(16);
     fake_forget();
-    (void)fl_region_refill(&region);
+    stock_refill(MIB(16));
     assert_stock(MIB(16));
     size_t collapsed = 0;
     for (size_t i = 0; i < fake.nlog; i++) {
@@ -230,14 +226,6 @@ TEST_WHERE(has_stock, NULL, what_is_left_of_it_goes_back_too)
     }
 }
 
-TEST_WHERE(has_stock, stock_ready, a_purge_of_all_takes_it)
-{
-    assert_int_equal(fl_region_purge(&region, 0), MIB(64));
-    assert_stock(0);
-    stock_refill(MIB(64)); /* and it comes again */
-    assert_stock(MIB(64));
-}
-
 TEST_WHERE(has_stock, stock_ready, what_the_kernel_does_not_take_back_stays_stock)
 {
     fake.rc[FAKE_UNMAP] = -ENOMEM;
@@ -360,8 +348,7 @@ TEST_WHERE(has_stock, stock_none, children_forked_amid_a_change_have_none_of_it)
 static int child_with_maps_in_the_way(void)
 {
     fl_region_fork_child(&region, NULL);
-    region.refill.demand = MIB(64); /* of which the first half could be kept from it */
-    (void)fl_region_refill(&region);
+    stock_refill(MIB(64)); /* of which the first half could be kept from it */
     return stock()->held != 0 || fl_region_check(&region) != NULL;
 }
 

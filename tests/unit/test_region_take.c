@@ -185,16 +185,6 @@ TEST(the_limit_bounds_what_is_populated)
     assert_null(take(KIB(64)));
 }
 
-TEST(at_the_limit_free_memory_elsewhere_makes_room)
-{
-    region_begin(&(struct fl_region_config){.huge = true, .limit = MIB(8)});
-    struct fl_extent *a = take_walled(MIB(2)), *b = take_walled(MIB(2));
-    give(a);
-    give(b); /* 4 MiB free, in two pieces */
-    assert_non_null(take(MIB(4)));
-    assert_true(region.held.populated <= MIB(8));
-}
-
 TEST(dense_lazy_memory_beyond_the_limit_goes_back)
 {
     region_begin(&(struct fl_region_config){.huge = true, .limit = MIB(8)});
