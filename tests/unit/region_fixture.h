@@ -86,6 +86,8 @@ struct fl_extent *take_walled(size_t len);
 struct fl_extent *take_guard(size_t len);
 #define assert_guarded() assert_guarded_at(__FILE__, __LINE__)
 void assert_guarded_at(const char *file, int line);
+/* What assert_guarded asserts in place of assert_settled, until another region begins. */
+extern void (*guards_also)(const char *file, int line);
 /* The kernel refuses each move with `with`, the first one after so many bytes. */
 void refuse_moves(size_t after, int with);
 /* No descriptors are to be had, or they are again. */

@@ -37,7 +37,6 @@ static bool was_busy;
 
 static void free_in_handler(int sig)
 {
-    (void)sig;
     was_busy = fl_region_busy();
     for (int i = 0; i < 3; i++) {
         if (to_free[i] != NULL && fl_extent_claim(to_free[i], region.epoch)) {

@@ -7,14 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static const struct fl_region_config waiting = {.huge = true, .wait_for_touch = true};
-
-static int each(void **state)
-{
-    region_begin(&waiting);
-    return 0;
-}
-
 static struct fl_residency_values look(void)
 {
     struct fl_residency_values v = {.live_bytes = 0};
@@ -38,7 +30,7 @@ static void touch(struct fl_extent *e, size_t from, size_t to)
     }
 }
 
-TEST_FROM(each, what_waits_for_its_touch_is_not_in_memory)
+TEST_FROM(waiting_begin, what_waits_for_its_touch_is_not_in_memory)
 {
     struct fl_extent *e = take(MIB(512));
     assert_int_equal(look().live_bytes, MIB(512));
@@ -52,7 +44,7 @@ TEST_FROM(each, what_waits_for_its_touch_is_not_in_memory)
     assert_int_equal(stats().populated_bytes, MIB(512)); /* the most that it may become */
 }
 
-TEST_FROM(each, what_was_freed_is_free_until_it_goes_back)
+TEST_FROM(waiting_begin, what_was_freed_is_free_until_it_goes_back)
 {
     struct fl_extent *e = take_walled(MIB(64));
     touch(e, MIB(6), MIB(9));
@@ -69,7 +61,7 @@ TEST_FROM(each, what_was_freed_is_free_until_it_goes_back)
     assert_int_equal(v.free_bytes + v.free_resident_bytes, 0);
 }
 
-TEST_FROM(each, what_a_thread_cache_holds_is_free)
+TEST_FROM(waiting_begin, what_a_thread_cache_holds_is_free)
 {
     struct fl_cache *c = fl_cache_acquire(&region);
     struct fl_extent *e = take(MIB(4));
@@ -87,7 +79,7 @@ TEST_FROM(each, what_a_thread_cache_holds_is_free)
     assert_int_equal(look().live_resident_bytes, MIB(4));
 }
 
-TEST_FROM(each, the_stock_is_told_apart)
+TEST_FROM(waiting_begin, the_stock_is_told_apart)
 {
     if (!stock_filled(&(struct fl_region_config){.huge = true, .stock = MIB(64)})) {
         return;
@@ -101,7 +93,7 @@ TEST_FROM(each, the_stock_is_told_apart)
     assert_int_equal(v.live_resident_bytes + v.free_resident_bytes, 0);
 }
 
-TEST_FROM(each, tables_are_told)
+TEST_FROM(waiting_begin, tables_are_told)
 {
     struct fl_range pagemap = {region.space.pagemap.all.base, 0}, descriptors = {0, 0};
     assert_non_null(take(MIB(768)));
@@ -118,7 +110,7 @@ enum { BLOCKS = 1500 };
 static struct fl_extent *block[BLOCKS];
 
 /* More extents than are noted at a time, of every state. */
-TEST_FROM(each, each_extent_counts_once)
+TEST_FROM(waiting_begin, each_extent_counts_once)
 {
     size_t live = 0, all = 0, live_there = 0;
     for (size_t i = 0; i < BLOCKS; i++) {
@@ -154,7 +146,7 @@ static int present_unlocked(struct fl_range r, size_t *out_bytes)
     return fl_sys_linux.present(r, out_bytes);
 }
 
-TEST_FROM(each, no_call_waits_for_the_kernel)
+TEST_FROM(waiting_begin, no_call_waits_for_the_kernel)
 {
     region_begin(&(struct fl_region_config){.huge = true, .eager_max = MIB(16)});
     fl_sys.present = present_unlocked;
@@ -209,7 +201,7 @@ static void claim_the_rest(void)
 /* Where the walk goes on another extent lies by then, which begins below. */
 static void changed_meanwhile(void (*change)(void), size_t live)
 {
-    region_begin(&waiting);
+    (void)waiting_begin(NULL);
     for (size_t i = 0; i < PAIRS; i++) {
         block[i] = take(MIB(2));
     }
@@ -226,7 +218,7 @@ static void changed_meanwhile(void (*change)(void), size_t live)
     assert_int_equal(v.unknown_bytes, 0);
 }
 
-TEST_FROM(each, the_walk_goes_on_in_what_is_there_by_then)
+TEST_FROM(waiting_begin, the_walk_goes_on_in_what_is_there_by_then)
 {
     changed_meanwhile(free_the_rest, MIB(32)); /* of 32 ranges that were noted at first */
     assert_settled();
@@ -238,7 +230,7 @@ TEST_FROM(each, the_walk_goes_on_in_what_is_there_by_then)
     fl_region_unlock(&region);
 }
 
-TEST_FROM(each, mincore_tells_the_same)
+TEST_FROM(waiting_begin, mincore_tells_the_same)
 {
     struct fl_extent *e = take(MIB(64)), *f = take(MIB(64));
     touch(e, MIB(3), MIB(30));
@@ -253,7 +245,7 @@ TEST_FROM(each, mincore_tells_the_same)
 }
 
 /* The program has unmapped a part, of which mincore says nothing else. */
-TEST_FROM(each, a_hole_in_a_block_is_not_in_memory)
+TEST_FROM(waiting_begin, a_hole_in_a_block_is_not_in_memory)
 {
     struct fl_extent *e = take(MIB(8));
     fill(e, 1);
@@ -268,10 +260,10 @@ TEST_FROM(each, a_hole_in_a_block_is_not_in_memory)
 }
 
 /* The kernel refuses; a confined process does not ask. */
-TEST_FROM(each, what_is_unknown_is_not_guessed)
+TEST_FROM(waiting_begin, what_is_unknown_is_not_guessed)
 {
     for (int confined = 0; confined < 2; confined++) {
-        region_begin(&waiting);
+        (void)waiting_begin(NULL);
         fill(take(MIB(64)), 1);
         give(take(MIB(2)));
         fake.rc[FAKE_PRESENT] = fake.rc[FAKE_RESIDENT] = confined ? 0 : -EPERM;
@@ -288,7 +280,7 @@ TEST_FROM(each, what_is_unknown_is_not_guessed)
 }
 
 /* The kernel's page of zeros is not counted as memory. */
-TEST_FROM(each, what_was_only_read_is_not_in_memory)
+TEST_FROM(waiting_begin, what_was_only_read_is_not_in_memory)
 {
     region_begin(&(struct fl_region_config){.wait_for_touch = true});
     struct fl_extent *e = take(MIB(8));
@@ -301,7 +293,7 @@ enum { SHIFT = 16 };
 #define GRANULE ((size_t)1 << SHIFT)
 
 /* Of a divided extent blocks are live, and the rest that is held is free. */
-TEST_FROM(each, what_is_divided_is_told_by_its_blocks)
+TEST_FROM(waiting_begin, what_is_divided_is_told_by_its_blocks)
 {
     static struct fl_inner in = {.shift = SHIFT};
     assert_int_equal(fl_inner_open(&region, &in, MIB(128)), 0);
@@ -327,7 +319,7 @@ TEST_FROM(each, what_is_divided_is_told_by_its_blocks)
     fl_inner_close(&region, &in);
 }
 
-TEST_FROM(each, a_handler_amid_the_regions_work_gets_no_answer)
+TEST_FROM(waiting_begin, a_handler_amid_the_regions_work_gets_no_answer)
 {
     struct fl_residency_values v = {.live_bytes = 42};
     fl_region_enter();
@@ -336,7 +328,7 @@ TEST_FROM(each, a_handler_amid_the_regions_work_gets_no_answer)
     assert_int_equal(v.live_bytes, 42);
 }
 
-TEST_FROM(each, before_the_first_request_there_is_nothing)
+TEST_FROM(waiting_begin, before_the_first_request_there_is_nothing)
 {
     struct fl_residency_values v = look();
     assert_int_equal(v.live_bytes + v.free_bytes + v.stock_bytes + v.unknown_bytes, 0);

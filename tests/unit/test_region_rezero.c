@@ -189,8 +189,6 @@ static struct fl_extent *got;
 
 static void request(void *base, size_t len)
 {
-    (void)base;
-    (void)len;
     meanwhile = NULL;
     assert_sound(); /* what is being cleared is in no block, and counts */
     got = take_zeroed(MIB(4));
@@ -208,7 +206,6 @@ TEST_FROM(each, a_request_ends_it)
 
 static void purge(void *base, size_t len)
 {
-    (void)base;
     meanwhile = NULL;
     size_t rest = fl_region_free(&region).huge;
     assert_int_equal(fl_region_purge(&region, 0), rest);

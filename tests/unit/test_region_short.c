@@ -116,9 +116,6 @@ static int another_takes(struct fl_range from, uintptr_t to, size_t *most)
 {
     pthread_t t;
 
-    (void)from;
-    (void)to;
-    (void)most;
     fake.on_move = NULL;
     assert_int_equal(pthread_create(&t, NULL, take_some, NULL), 0);
     pthread_join(t, NULL);

@@ -28,7 +28,6 @@ TEST_FROM(blocks_begin, holes_wait_for_their_touch)
     e = take(KIB(512)); /* a fault for each page costs more than what may be held in vain */
     assert_int_equal(fake_bytes(FAKE_POPULATE), KIB(512));
     fill(e, 0x22);
-    assert_live_is_as_it_was();
 }
 
 /* Between its holes lies what is untouched so far. */
@@ -56,7 +55,6 @@ TEST_FROM(blocks_begin, filling_holes_brings_nothing_else_in)
     assert_int_equal(there, 0);
     fill(e, 4);
     assert_true(is_filled(low, 1) && is_filled(high, 2));
-    assert_live_is_as_it_was();
 }
 
 static size_t populated_in_window(void)
@@ -86,7 +84,6 @@ TEST_FROM(blocks_begin, what_is_untouched_is_not_split_off)
     assert_int_equal(fl_region_purge(&region, 0), KIB(1536));
     assert_int_equal(region.pages.holes.split, 1);
     assert_true(is_filled(e, 5));
-    assert_live_is_as_it_was();
 }
 
 /* Of two blocks that were freed; the first one's first fringe stays. */
@@ -112,7 +109,6 @@ TEST_FROM(blocks_begin, fringes_are_looked_at_once_each)
     assert_int_equal(region.pages.holes.split, 2);
     fill(low, 5);
     assert_true(is_filled(mid, 2) && is_filled(high, 4));
-    assert_live_is_as_it_was();
 }
 
 static void take_all_again(void)
@@ -147,7 +143,6 @@ TEST_FROM(blocks_begin, steps_longer_than_the_age_keep_their_pieces)
     give_but(2);
     tick_times(4);
     assert_int_equal(region.held.populated, MIB(4));
-    assert_live_is_as_it_was();
 }
 
 /* The last block's hole, and what comes behind it. */
@@ -164,7 +159,6 @@ TEST_FROM(blocks_begin, what_grows_over_a_hole_pays_once_for_each)
     assert_int_equal(region.budget.left, MIB(64) - MIB(2) - KIB(512));
     assert_int_equal(region.budget.granted - granted, MIB(2) + KIB(512));
     fill(e, 1);
-    assert_live_is_as_it_was();
 }
 
 /* Half of the machine is in use. */
@@ -188,7 +182,6 @@ TEST_FROM(blocks_begin, what_may_not_be_filled_waits_for_its_touch)
     assert_true(fl_region_resize(&region, block[13], KIB(1536)));
     assert_int_equal(populated_in_window(), 0);
     memset(bytes(block[13]), 14, KIB(1536));
-    assert_live_is_as_it_was();
 }
 
 TEST_FROM(blocks_begin, what_was_split_and_is_free_as_a_whole_goes_as_a_whole)
@@ -208,7 +201,6 @@ TEST_FROM(blocks_begin, what_was_split_and_is_free_as_a_whole_goes_as_a_whole)
     fill(e, 9);
     assert_int_equal(region.pages.holes.split, 3);
     assert_int_equal(fl_holes_in(&region.pages.holes, fl_extent_range(e)), 0);
-    assert_live_is_as_it_was();
 }
 
 /* All blocks and `more` bytes are one free extent, of which the first huge page is split; a block
@@ -323,7 +315,6 @@ TEST_FROM(blocks_begin, what_is_full_for_a_while_becomes_one_again)
     give_block(1); /* and it may be split once more */
     assert_int_equal(fl_region_purge(&region, 0), KIB(512));
     assert_int_equal(region.pages.holes.split, 4);
-    assert_live_is_as_it_was();
 }
 
 TEST_FROM(blocks_begin, where_none_is_to_be_had_it_is_tried_again)
@@ -338,7 +329,6 @@ TEST_FROM(blocks_begin, where_none_is_to_be_had_it_is_tried_again)
     fake.page[0].refusal = 0;
     repair();
     assert_int_equal(stats().repair_bytes, MIB(2));
-    assert_live_is_as_it_was();
 }
 
 /* One that was touched in part would grow. */
@@ -358,7 +348,6 @@ TEST_FROM(blocks_begin, what_is_not_all_there_is_left_as_it_is)
     repair();
     assert_int_equal(advised(FL_ADVICE_COLLAPSE), 1);
     assert_int_equal(region.pages.holes.split, 0);
-    assert_live_is_as_it_was();
 }
 
 /* All blocks go while it is looked at. */
@@ -392,7 +381,6 @@ TEST_FROM(blocks_begin, what_is_freed_while_it_is_mended_goes_as_a_whole)
     mended_beside(free_the_first);
     assert_int_equal(fl_region_purge(&region, 0), MIB(2));
     assert_int_equal(region.pages.holes.split, 0);
-    assert_live_is_as_it_was();
 }
 
 TEST_FROM(blocks_begin, what_goes_while_it_is_mended_is_forgotten)
@@ -400,7 +388,6 @@ TEST_FROM(blocks_begin, what_goes_while_it_is_mended_is_forgotten)
     mended_beside(purge_the_first);
     assert_int_equal(region.pages.holes.split, 0);
     assert_int_equal(region.held.populated, MIB(6));
-    assert_live_is_as_it_was();
 }
 
 TEST_FROM(blocks_begin, one_that_the_program_laid_hands_on_is_left_alone)
@@ -411,5 +398,4 @@ TEST_FROM(blocks_begin, one_that_the_program_laid_hands_on_is_left_alone)
         repair();
     }
     assert_int_equal(region.pages.holes.split, 1);
-    assert_live_is_as_it_was();
 }

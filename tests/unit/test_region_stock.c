@@ -167,7 +167,6 @@ TEST_WHERE(has_stock, stock_none, requests_come_while_it_is_filled)
 
 static void take_long(struct fl_range r)
 {
-    (void)r;
     atomic_fetch_add(&fake.now_ns, 10000000);
 }
 

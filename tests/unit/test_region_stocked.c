@@ -138,9 +138,6 @@ static int others_purge_and_refill(struct fl_range from, uintptr_t to, size_t *m
 {
     pthread_t t;
 
-    (void)from;
-    (void)to;
-    (void)most;
     fake.on_move = NULL;
     assert_int_equal(pthread_create(&t, NULL, purge_all, NULL), 0);
     pthread_join(t, NULL);

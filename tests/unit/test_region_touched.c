@@ -142,16 +142,12 @@ static struct fl_extent *stranger;
 
 static void *ask(void *arg)
 {
-    (void)arg;
     stranger = take_zeroed(KIB(512));
     return NULL;
 }
 
 static int calloc_amid_the_move(struct fl_range from, uintptr_t to, size_t *most)
 {
-    (void)from;
-    (void)to;
-    (void)most;
     if (stranger == NULL) {
         pthread_t other;
         assert_int_equal(pthread_create(&other, NULL, ask, NULL), 0);
