@@ -192,6 +192,14 @@ bool has_stock(void)
     return !is_reserved();
 }
 
+void run_beside(void *(*f)(void *), void *arg)
+{
+    pthread_t t;
+
+    assert_int_equal(pthread_create(&t, NULL, f, arg), 0);
+    assert_int_equal(pthread_join(t, NULL), 0);
+}
+
 int fork_with(int (*child)(void))
 {
     fl_region_fork_lock(&region);
@@ -216,10 +224,7 @@ static void *fork_there(void *arg)
 int fork_beside(int (*child)(void))
 {
     struct beside b = {child, -1};
-    pthread_t t;
-
-    assert_int_equal(pthread_create(&t, NULL, fork_there, &b), 0);
-    assert_int_equal(pthread_join(t, NULL), 0);
+    run_beside(fork_there, &b);
     return b.status;
 }
 

@@ -69,6 +69,8 @@ int stock_ready(void **state);
 void stock_refill(size_t demand);
 bool has_stock(void); /* here */
 
+/* By another thread, whose end is waited for. */
+void run_beside(void *(*f)(void *), void *arg);
 /* fork(2) with its handlers: what `child` returns, as fake_child. beside: another thread forks. */
 int fork_with(int (*child)(void));
 int fork_beside(int (*child)(void));

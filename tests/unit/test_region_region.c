@@ -1,7 +1,6 @@
 /* Statistics that add up, frees from signal handlers, and fork. */
 #include "unit/region_case.h"
 
-#include <pthread.h>
 #include <signal.h>
 
 /* What is live, and what is free, test_prop_region adds up after each operation. */
@@ -165,11 +164,9 @@ static int orphans_in_child(void)
 
 TEST(caches_of_threads_that_fork_left_behind_are_taken_over)
 {
-    pthread_t t;
     mine = fl_cache_acquire(&region);
     struct fl_extent *e = take(KIB(128));
-    assert_int_equal(pthread_create(&t, NULL, get_a_cache, NULL), 0);
-    pthread_join(t, NULL);
+    run_beside(get_a_cache, NULL);
     assert_true(fl_extent_claim(e, region.epoch));
     fl_region_fork_lock(&region);
     /* Needs no lock, and so may come after the caches were emptied. */
@@ -210,12 +207,10 @@ static void *free_one(void *block)
 
 TEST(a_lock_that_was_taken_over_leaves_the_child_without_a_region)
 {
-    pthread_t t;
     struct fl_extent *e = take(MIB(4));
     fl_sys.wait = fl_sys_linux.wait;
     fl_region_fork_lock(&region);
-    assert_int_equal(pthread_create(&t, NULL, free_one, e), 0);
-    assert_int_equal(pthread_join(t, NULL), 0);
+    run_beside(free_one, e);
     assert_int_equal(fake_child(child_is_refused), 0);
     fl_region_fork_parent(&region);
 }

@@ -3,8 +3,6 @@
 #include "unit/region_case.h"
 #include "unit/shards_fixture.h"
 
-#include <pthread.h>
-
 /* All locks, which learn what shards did since. */
 static void lock_all(void)
 {
@@ -271,9 +269,7 @@ TEST_FROM(NULL, a_free_during_a_fork_is_no_hole_in_the_child)
         give(e[i]);
     }
     fl_region_fork_lock(&region);
-    pthread_t other;
-    assert_int_equal(pthread_create(&other, NULL, give_every_second, e), 0);
-    assert_int_equal(pthread_join(other, NULL), 0);
+    run_beside(give_every_second, e);
     assert_true(fl_shards_have_some(&region.shards));
     int status = fake_child(child_uses_all);
     fl_region_fork_parent(&region);

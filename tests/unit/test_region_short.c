@@ -3,7 +3,6 @@
 #include "unit/region_case.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -114,11 +113,8 @@ static void *take_some(void *arg)
 
 static int another_takes(struct fl_range from, uintptr_t to, size_t *most)
 {
-    pthread_t t;
-
     fake.on_move = NULL;
-    assert_int_equal(pthread_create(&t, NULL, take_some, NULL), 0);
-    pthread_join(t, NULL);
+    run_beside(take_some, NULL);
     return 0;
 }
 

@@ -3,7 +3,6 @@
 #include "unit/region_case.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 
 static struct fl_reserve *stock(void)
@@ -136,11 +135,8 @@ static void *purge_all(void *arg)
 
 static int others_purge_and_refill(struct fl_range from, uintptr_t to, size_t *most)
 {
-    pthread_t t;
-
     fake.on_move = NULL;
-    assert_int_equal(pthread_create(&t, NULL, purge_all, NULL), 0);
-    pthread_join(t, NULL);
+    run_beside(purge_all, NULL);
     return 0;
 }
 

@@ -5,7 +5,6 @@
 #include "unit/region_case.h"
 
 #include <errno.h>
-#include <pthread.h>
 
 /* Of all kinds half is touched, by what is known. */
 static void forget_what_is_sparse(void)
@@ -149,9 +148,7 @@ static void *ask(void *arg)
 static int calloc_amid_the_move(struct fl_range from, uintptr_t to, size_t *most)
 {
     if (stranger == NULL) {
-        pthread_t other;
-        assert_int_equal(pthread_create(&other, NULL, ask, NULL), 0);
-        pthread_join(other, NULL);
+        run_beside(ask, NULL);
     }
     return 0;
 }

@@ -3,17 +3,13 @@
 #include "unit/region_case.h"
 
 #include <errno.h>
-#include <pthread.h>
 
 static int rc;
 
 /* `body` as a thread of that kind does it. */
 static void run_as(enum fl_thread kind, void *(*body)(void *))
 {
-    pthread_t t;
-
-    assert_int_equal(pthread_create(&t, NULL, body, &kind), 0);
-    assert_int_equal(pthread_join(t, NULL), 0);
+    run_beside(body, &kind);
 }
 
 static unsigned calls(void)
