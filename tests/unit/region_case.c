@@ -1,5 +1,7 @@
 #include "unit/region_case.h"
 
+#include <stdlib.h>
+
 enum { MOST = 64 };
 
 static struct noted {
@@ -20,6 +22,9 @@ void case_note(const char *name, CMUnitTestFunction body, CMFixtureFunction set_
 {
     size_t i = nnoted++;
 
+    if (nnoted > MOST) {
+        abort();
+    }
     for (; i > 0 && noted[i - 1].line > line; i--) {
         noted[i] = noted[i - 1];
     }
