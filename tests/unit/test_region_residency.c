@@ -30,37 +30,6 @@ static void touch(struct fl_extent *e, size_t from, size_t to)
     }
 }
 
-TEST_FROM(waiting_begin, what_waits_for_its_touch_is_not_in_memory)
-{
-    struct fl_extent *e = take(MIB(512));
-    assert_int_equal(look().live_bytes, MIB(512));
-    assert_int_equal(look().live_resident_bytes, 0);
-    touch(e, 0, MIB(512) / 50);
-    struct fl_residency_values v = look();
-    assert_int_equal(v.live_bytes, MIB(512));
-    assert_int_equal(v.live_resident_bytes, bytes_there(e));
-    assert_in_range(v.live_resident_bytes, MIB(10), MIB(12));
-    assert_int_equal(v.free_bytes + v.unknown_bytes, 0);
-    assert_int_equal(stats().populated_bytes, MIB(512)); /* the most that it may become */
-}
-
-TEST_FROM(waiting_begin, what_was_freed_is_free_until_it_goes_back)
-{
-    struct fl_extent *e = take_walled(MIB(64));
-    touch(e, MIB(6), MIB(9));
-    size_t there = bytes_there(e);
-    give(e);
-    struct fl_residency_values v = look();
-    assert_int_equal(v.live_bytes, MIB(2));
-    assert_int_equal(v.live_resident_bytes, 0);
-    assert_int_equal(v.free_bytes, MIB(64));
-    assert_int_equal(v.free_resident_bytes, there);
-    assert_int_equal(stats().free_held_bytes, MIB(64));
-    (void)fl_region_purge(&region, 0);
-    v = look();
-    assert_int_equal(v.free_bytes + v.free_resident_bytes, 0);
-}
-
 TEST_FROM(waiting_begin, what_a_thread_cache_holds_is_free)
 {
     struct fl_cache *c = fl_cache_acquire(&region);

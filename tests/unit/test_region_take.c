@@ -116,17 +116,6 @@ TEST_FROM(eager_begin, requests_beyond_eager_max_are_left_to_the_kernel)
     assert_int_equal(stats().lazy, 1);
 }
 
-TEST(default_eager_max_is_an_eighth_of_what_is_available)
-{
-    static const char text[] =
-        "MemTotal: 2097152 kB\nMemAvailable: 1310720 kB\n"; /* 256 MiB beyond half */
-    fake_file("/proc/meminfo", text);
-    assert_int_equal(take(MIB(32))->content, FL_CONTENT_POPULATED);
-    region_begin(NULL);
-    fake_file("/proc/meminfo", text);
-    assert_int_equal(take(MIB(32) + KIB(4))->content, FL_CONTENT_LAZY);
-}
-
 TEST_FROM(eager_begin, sparse_lazy_memory_goes_back_at_once)
 {
     struct fl_extent *e = take(MIB(32));
