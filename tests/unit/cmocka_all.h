@@ -9,4 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+/* Each test gets a state, and few have one. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 #endif

@@ -7,7 +7,7 @@
 enum { BLOCKS = 16 };
 extern struct fl_extent *block[BLOCKS]; /* filled with their number and 1; NULL: given back */
 
-/* The set-up of each test. */
+/* The set-up of each test; assert_guarded is assert_live_is_as_it_was then. */
 int blocks_begin(void **state);
 /* All but each `kept`-th one go back. */
 void give_but(int kept);

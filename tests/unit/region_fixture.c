@@ -8,9 +8,15 @@
 
 struct fl_region region;
 
+enum { GUARDS = 4 };
+static struct fl_extent *guards[GUARDS];
+void (*guards_also)(const char *file, int line);
+
 void region_clear(void)
 {
     fake_install();
+    memset(guards, 0, sizeof guards);
+    guards_also = NULL;
     memset(&region, 0, sizeof region);
 }
 
@@ -51,6 +57,9 @@ struct fl_extent *take_zeroed(size_t len)
 void give(struct fl_extent *e)
 {
     assert_non_null(e);
+    for (size_t i = 0; i < GUARDS; i++) {
+        guards[i] = guards[i] != e ? guards[i] : NULL;
+    }
     assert_true(fl_extent_claim(e, region.epoch));
     fl_region_give(&region, e);
 }
@@ -62,13 +71,14 @@ unsigned char *bytes(const struct fl_extent *e)
 
 bool is_filled(const struct fl_extent *e, unsigned char with)
 {
-    const unsigned char *p = bytes(e);
+    const unsigned char *p = e != NULL ? bytes(e) : NULL;
 
-    return p[0] == with && memcmp(p, p + 1, e->len - 1) == 0;
+    return p != NULL && p[0] == with && memcmp(p, p + 1, e->len - 1) == 0;
 }
 
 void fill(struct fl_extent *e, unsigned char with)
 {
+    assert_non_null(e);
     memset(bytes(e), with, e->len);
 }
 
@@ -156,6 +166,40 @@ unsigned char *stock_chunk(unsigned i)
     return (unsigned char *)region.pages.reserve.span.all.base + i * region.pages.reserve.chunk_len;
 }
 
+const struct fl_region_config stock_wish = {.huge = true, .stock = MIB(64)};
+
+int stock_none(void **state)
+{
+    assert_true(stock_begin(&stock_wish));
+    return 0;
+}
+
+int stock_ready(void **state)
+{
+    assert_true(stock_filled(&stock_wish));
+    return 0;
+}
+
+void stock_refill(size_t demand)
+{
+    region.refill.demand = demand;
+    (void)fl_region_refill(&region);
+}
+
+bool has_stock(void)
+{
+    region_begin(NULL);
+    return !is_reserved();
+}
+
+void run_beside(void *(*f)(void *), void *arg)
+{
+    pthread_t t;
+
+    assert_int_equal(pthread_create(&t, NULL, f, arg), 0);
+    assert_int_equal(pthread_join(t, NULL), 0);
+}
+
 int fork_with(int (*child)(void))
 {
     fl_region_fork_lock(&region);
@@ -180,10 +224,7 @@ static void *fork_there(void *arg)
 int fork_beside(int (*child)(void))
 {
     struct beside b = {child, -1};
-    pthread_t t;
-
-    assert_int_equal(pthread_create(&t, NULL, fork_there, &b), 0);
-    assert_int_equal(pthread_join(t, NULL), 0);
+    run_beside(fork_there, &b);
     return b.status;
 }
 
@@ -192,7 +233,6 @@ int waiting_begin(void **state)
     static const struct fl_region_config waiting = {
         .huge = true, .wait_for_touch = true, .may_go_ahead = true};
 
-    (void)state;
     region_begin(&waiting);
     return 0;
 }
@@ -220,7 +260,6 @@ size_t bytes_there(const struct fl_extent *e)
 
 int plain_begin(void **state)
 {
-    (void)state;
     region_begin(NULL);
     return 0;
 }
@@ -255,4 +294,68 @@ void fork_in_vain(void)
 void note_remapped(uintptr_t base, size_t len)
 {
     fl_region_note_remapped(&region, (struct fl_range){base, len});
+}
+
+struct fl_extent *take_walled(size_t len)
+{
+    struct fl_extent *e = take(len);
+
+    assert_non_null(take(fl_page.huge));
+    return e;
+}
+
+struct fl_extent *take_guard(size_t len)
+{
+    size_t i = 0;
+
+    while (guards[i] != NULL) {
+        assert_true(++i < GUARDS);
+    }
+    guards[i] = take(len);
+    fill(guards[i], 0x11);
+    return guards[i];
+}
+
+void assert_guarded_at(const char *file, int line)
+{
+    for (size_t i = 0; i < GUARDS; i++) {
+        if (guards[i] != NULL && !is_filled(guards[i], 0x11)) {
+            print_error("guard %zu was written to\n", i);
+            _fail(file, line);
+        }
+    }
+    (guards_also != NULL ? guards_also : assert_settled_at)(file, line);
+}
+
+static size_t move_before_refusal;
+static int refusal_of_moves;
+
+static int refuse_a_move(struct fl_range from, uintptr_t to, size_t *most)
+{
+    if (move_before_refusal != 0) {
+        *most = fl_min(move_before_refusal, from.len);
+        move_before_refusal = 0;
+    }
+    return refusal_of_moves;
+}
+
+void refuse_moves(size_t after, int with)
+{
+    move_before_refusal = after;
+    refusal_of_moves = with;
+    fake.on_move = refuse_a_move;
+}
+
+void withhold_descriptors(bool withheld)
+{
+    static size_t used;
+
+    if (withheld) {
+        used = region.space.descriptors.used;
+        SLIST_INIT(&region.space.descriptors.stash.spare);
+        region.space.descriptors.stash.n = 0;
+        region.space.descriptors.used = UINT32_MAX;
+    } else {
+        region.space.descriptors.used = used;
+    }
 }

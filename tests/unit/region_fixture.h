@@ -61,7 +61,16 @@ bool stock_filled(const struct fl_region_config *c);
 #define assert_stock(bytes) assert_stock_at(bytes, __FILE__, __LINE__)
 void assert_stock_at(size_t ready, const char *file, int line);
 unsigned char *stock_chunk(unsigned i);
+/* A stock of 64 MiB, and set-ups of tests that have none of it yet, or all. */
+extern const struct fl_region_config stock_wish;
+int stock_none(void **state);
+int stock_ready(void **state);
+/* One call of the worker's, when so much was wanted. */
+void stock_refill(size_t demand);
+bool has_stock(void); /* here */
 
+/* By another thread, whose end is waited for. */
+void run_beside(void *(*f)(void *), void *arg);
 /* fork(2) with its handlers: what `child` returns, as fake_child. beside: another thread forks. */
 int fork_with(int (*child)(void));
 int fork_beside(int (*child)(void));
@@ -81,5 +90,17 @@ void resize_depots(void);
 void fork_in_vain(void);
 /* As mprotect(2) and such tell of what a program does to its blocks' pages. */
 void note_remapped(uintptr_t base, size_t len);
+/* The same as take, with a live huge page behind it, lest it merges. */
+struct fl_extent *take_walled(size_t len);
+/* Takes what nothing may write to; assert_guarded: nothing has, and all is settled. */
+struct fl_extent *take_guard(size_t len);
+#define assert_guarded() assert_guarded_at(__FILE__, __LINE__)
+void assert_guarded_at(const char *file, int line);
+/* What assert_guarded asserts in place of assert_settled, until another region begins. */
+extern void (*guards_also)(const char *file, int line);
+/* The kernel refuses each move with `with`, the first one after so many bytes. */
+void refuse_moves(size_t after, int with);
+/* No descriptors are to be had, or they are again. */
+void withhold_descriptors(bool withheld);
 
 #endif

@@ -36,11 +36,11 @@ void shards_begin_with(unsigned shards)
     struct fl_region_config config = {.huge = true, .shard_from = MIB(32), .shards = shards};
     region_begin(&config);
     fake.pretend_populate = true;
+    fl_cpu_offset = 0;
 }
 
 int shards_begin_one(void **state)
 {
-    (void)state;
     shards_begin_with(0);
     shards_take();
     return 0;
@@ -95,11 +95,4 @@ unsigned shards_cpu;
 void shards_be_somewhere(void)
 {
     fl_cpu_offset = (const char *)&shards_cpu - (const char *)__builtin_thread_pointer();
-}
-
-int shards_end_somewhere(void **state)
-{
-    (void)state;
-    fl_cpu_offset = 0;
-    return 0;
 }

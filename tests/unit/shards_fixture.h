@@ -21,9 +21,8 @@ unsigned shards_opened(void);
 void shards_hold(unsigned shard);
 void shards_held(void); /* it has it no more */
 
-/* Requests come from the CPU `shards_cpu` from here on; no more. */
+/* Requests come from the CPU `shards_cpu` until a region begins. */
 extern unsigned shards_cpu;
 void shards_be_somewhere(void);
-int shards_end_somewhere(void **state);
 
 #endif

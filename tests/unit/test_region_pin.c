@@ -1,8 +1,7 @@
 /* What a device has: prepared in the order that matters, then left alone by everything that takes,
  * moves, clears or copies. */
 #include "region/back/purge.h"
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 #include <string.h>
@@ -14,7 +13,6 @@ static struct fl_extent *pin_as(size_t len, const struct fl_pin *how)
     struct fl_extent *e = NULL;
 
     assert_int_equal(fl_region_take_pinned(&region, len, how, &e), 0);
-    assert_non_null(e);
     return e;
 }
 
@@ -43,10 +41,8 @@ static unsigned taken_from(struct fl_range range)
     return n;
 }
 
-static void it_is_whole_populated_and_no_block_of_mallocs(void **state)
+TEST(it_is_whole_populated_and_no_block_of_mallocs)
 {
-    (void)state;
-    region_begin(NULL);
     struct fl_extent *e = pin(MIB(3));
     assert_int_equal(e->len, MIB(4));
     assert_int_equal(e->base % MIB(2), 0);
@@ -61,9 +57,7 @@ static void it_is_whole_populated_and_no_block_of_mallocs(void **state)
     assert_int_equal(fl_region_free(&region).bytes, MIB(4));
     assert_int_equal(fake_kept_from_child(region.space.window.all), 0);
     assert_settled();
-    struct fl_extent *again = take(MIB(4));
-    assert_true(is_filled(again, 0x77)); /* the region has kept its memory */
-    give(again);
+    assert_true(is_filled(take(MIB(4)), 0x77)); /* the region has kept its memory */
 }
 
 static size_t index_of(enum fake_slot slot, enum fl_sys_advice advice)
@@ -78,10 +72,8 @@ static size_t index_of(enum fake_slot slot, enum fl_sys_advice advice)
     return 0;
 }
 
-static void advice_comes_first_and_fork_last(void **state)
+TEST(advice_comes_first_and_fork_last)
 {
-    (void)state;
-    region_begin(NULL);
     give(take(KIB(4))); /* the window is begun */
     uintptr_t at = region.space.first + MIB(2);
     fake.page[fake.npages++] = (struct fake_page){at, MIB(2), MIB(2), false, 0};
@@ -93,14 +85,11 @@ static void advice_comes_first_and_fork_last(void **state)
     size_t apart = index_of(FAKE_ADVISE, FL_ADVICE_NO_FORK);
     assert_true(huge < filled && filled < whole && whole < apart);
     assert_int_equal(fake.npages, 0);
-    fl_region_give_pinned(&region, e);
 }
 
-static void nothing_is_taken_from_it(void **state)
+TEST_FROM(NULL, nothing_is_taken_from_it)
 {
-    static const struct fl_region_config with = {.huge = true, .stock = MIB(16)};
-    (void)state;
-    region_begin(&with);
+    region_begin(&(struct fl_region_config){.huge = true, .stock = MIB(16)});
     struct fl_extent *before = take(MIB(6)), *e = pin(MIB(8)), *after = take(MIB(6));
     struct fl_range all = fl_extent_range(e);
     fill(e, 0x42);
@@ -123,14 +112,12 @@ static void nothing_is_taken_from_it(void **state)
     assert_true(is_filled(e, 0x42));
     assert_settled();
     fl_region_give_pinned(&region, e);
-    assert_settled();
 }
 
-static void repair_steps_over_it(void **state)
+TEST(repair_steps_over_it)
 {
-    (void)state;
-    region_begin(NULL);
-    struct fl_extent *before = take(MIB(2)), *e = pin(MIB(12)), *after = take(MIB(2));
+    struct fl_extent *before = take(MIB(2)), *e = pin(MIB(12));
+    assert_non_null(take(MIB(2)));
     struct fl_range all = fl_extent_range(e);
     for (size_t at = 0; at < MIB(16); at += MIB(2)) {
         fake.page[fake.npages++] = (struct fake_page){before->base + at, MIB(2), MIB(2), false, 0};
@@ -143,9 +130,6 @@ static void repair_steps_over_it(void **state)
     }
     assert_int_equal(taken_from(all), 0);
     assert_int_equal(fake.npages, 6); /* the two around it are whole again */
-    give(before);
-    give(after);
-    fl_region_give_pinned(&region, e);
 }
 
 static struct fl_extent *device;
@@ -181,39 +165,32 @@ static int child_wiped(void)
     return is_filled(device, 0) && fl_region_check(&region) == NULL ? 0 : 1;
 }
 
-static void forked(const struct fl_pin *how, int (*child)(void))
+TEST_FROM(NULL, children_have_it_as_was_asked)
 {
-    region_begin(NULL);
-    struct fl_extent *other = take(MIB(1));
-    device = pin_as(MIB(4), how);
-    fill(device, 0x21);
-    fl_region_fork_lock(&region);
-    int status = fake_child(child);
-    fl_region_fork_parent(&region);
-    assert_int_equal(status, 0);
-    assert_true(is_filled(device, 0x21));
-    assert_settled();
-    fl_region_give_pinned(&region, device);
-    give(other);
-    assert_settled();
+    static const struct {
+        struct fl_pin how;
+        int (*child)(void);
+    } row[] = {
+        {{.node = -1}, child_without},
+        {{.node = -1, .fork = FL_PIN_WIPED}, child_wiped},
+        {{.node = -1, .fork = FL_PIN_COPIED}, child_with},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        region_begin(NULL);
+        device = pin_as(MIB(4), &row[i].how);
+        fill(device, 0x21);
+        assert_int_equal(fork_with(row[i].child), 0);
+        assert_true(is_filled(device, 0x21));
+        assert_settled();
+        fl_region_give_pinned(&region, device);
+        assert_settled();
+    }
 }
 
-static void children_have_it_as_was_asked(void **state)
+TEST_FROM(NULL, only_want_of_memory_refuses)
 {
-    static const struct fl_pin wiped = {.node = -1, .fork = FL_PIN_WIPED};
-    static const struct fl_pin copied = {.node = -1, .fork = FL_PIN_COPIED};
-    (void)state;
-    forked(&plainly, child_without);
-    forked(&wiped, child_wiped);
-    forked(&copied, child_with);
-}
-
-static void only_want_of_memory_refuses(void **state)
-{
-    static const struct fl_region_config small = {.huge = true, .eager_max = MIB(2)};
     struct fl_extent *e = NULL;
-    (void)state;
-    region_begin(&small);
+    region_begin(&(struct fl_region_config){.huge = true, .eager_max = MIB(2)});
     e = pin(MIB(32)); /* more than is had unasked */
     assert_int_equal(region.held.populated, MIB(32));
     fl_region_give_pinned(&region, e);
@@ -228,13 +205,10 @@ static void only_want_of_memory_refuses(void **state)
     assert_int_equal(fl_region_take_pinned(&region, MIB(20), &plainly, &e), -ENOMEM);
     assert_int_equal(fl_region_take_pinned(&region, MIB(10), &plainly, &e), 0);
     fl_region_give_pinned(&region, e);
-    assert_settled();
 }
 
-static void free_memory_comes_first(void **state)
+TEST(free_memory_comes_first)
 {
-    (void)state;
-    region_begin(NULL);
     struct fl_extent *x = take(MIB(8)), *wall = take(MIB(2));
     give(x);
     fake_forget();
@@ -243,21 +217,17 @@ static void free_memory_comes_first(void **state)
     assert_int_equal(stats().move_bytes, MIB(8));
     give(wall);
     fl_region_give_pinned(&region, e);
-    assert_settled();
 }
 
-static void so_many_hands_fill_it(void **state)
+TEST(so_many_hands_fill_it)
 {
     static const struct fl_pin three = {.node = -1, .threads = 3};
-    (void)state;
-    region_begin(NULL);
     fake.pretend_populate = true;
     struct fl_extent *e = pin_as(MIB(256), &three);
     assert_int_equal(fake.helpers, 2);
     fl_region_give_pinned(&region, e);
-    struct fl_extent *f = pin(MIB(512));
+    (void)pin(MIB(512));
     assert_int_equal(fake.helpers, FL_HELPERS_ALL);
-    fl_region_give_pinned(&region, f);
 }
 
 static bool is_pinned_at(uintptr_t base, size_t len)
@@ -265,10 +235,8 @@ static bool is_pinned_at(uintptr_t base, size_t len)
     return fl_region_is_pinned(&region, (struct fl_range){base, len});
 }
 
-static void any_byte_of_it_is_known(void **state)
+TEST(any_byte_of_it_is_known)
 {
-    (void)state;
-    region_begin(NULL);
     struct fl_extent *before = take(KIB(64)), *e = NULL;
     assert_false(is_pinned_at(before->base, MIB(64)));
     e = pin(MIB(4));
@@ -284,14 +252,10 @@ static void any_byte_of_it_is_known(void **state)
     assert_false(is_pinned_at(e->base, 0));
     fl_region_give_pinned(&region, e);
     assert_false(is_pinned_at(0, SIZE_MAX));
-    give(before);
-    give(after);
 }
 
-static void what_was_done_to_its_maps_is_undone(void **state)
+TEST(what_was_done_to_its_maps_is_undone)
 {
-    (void)state;
-    region_begin(NULL);
     struct fl_extent *e = pin(MIB(4));
     struct fl_range all = fl_extent_range(e);
     fl_region_note_remapped(&region, (struct fl_range){all.base + MIB(1), KIB(4)});
@@ -299,16 +263,11 @@ static void what_was_done_to_its_maps_is_undone(void **state)
     fl_region_give_pinned(&region, e);
     assert_int_equal(fake_purged(), all.len);
     assert_int_equal(region.held.populated, 0);
-    assert_settled();
 }
 
-static void a_divided_one_keeps_its_memory(void **state)
+TEST(a_divided_one_keeps_its_memory)
 {
-    static struct fl_inner in;
-    (void)state;
-    memset(&in, 0, sizeof in);
-    in.shift = 16;
-    region_begin(NULL);
+    static struct fl_inner in = {.shift = 16};
     assert_int_equal(fl_inner_open(&region, &in, MIB(8)), 0);
     struct fl_range all = fl_extent_range(in.outer), low = {all.base, MIB(4)};
     assert_true(fl_inner_fill(&region, &in, low));
@@ -337,23 +296,4 @@ static void a_divided_one_keeps_its_memory(void **state)
     assert_int_equal(fake_kept_from_child(all), 0);
     assert_int_equal(fl_inner_empty(&region, &in, page), 0);
     fl_inner_close(&region, &in);
-    assert_settled();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_whole_populated_and_no_block_of_mallocs),
-        cmocka_unit_test(advice_comes_first_and_fork_last),
-        cmocka_unit_test(nothing_is_taken_from_it),
-        cmocka_unit_test(repair_steps_over_it),
-        cmocka_unit_test(children_have_it_as_was_asked),
-        cmocka_unit_test(only_want_of_memory_refuses),
-        cmocka_unit_test(free_memory_comes_first),
-        cmocka_unit_test(so_many_hands_fill_it),
-        cmocka_unit_test(any_byte_of_it_is_known),
-        cmocka_unit_test(what_was_done_to_its_maps_is_undone),
-        cmocka_unit_test(a_divided_one_keeps_its_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

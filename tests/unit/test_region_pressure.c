@@ -1,17 +1,7 @@
 /* How much free memory is held: what is handed to the kernel, what is purged at once, when the
  * memory is looked at. */
-#include "unit/cmocka_all.h"
 #include "region/back/purge.h"
-#include "unit/region_fixture.h"
-
-#include <string.h>
-
-static int each(void **state)
-{
-    (void)state;
-    region_begin(NULL);
-    return 0;
-}
+#include "unit/region_case.h"
 
 /* Notes a look that found that much. */
 static size_t note(uint64_t headroom, uint64_t keep, bool bounded)
@@ -38,12 +28,10 @@ static void become_tight(void)
     region.pressure.look_after = SIZE_MAX;
 }
 
-static void tight_begins_below_twice_what_is_free(void **state)
+TEST(tight_begins_below_twice_what_is_free)
 {
-    (void)state;
     fake.pretend_populate = true;
     give(take(MIB(64)));
-    assert_int_equal(fl_region_free(&region).bytes, MIB(64));
     assert_int_equal(note_headroom(MIB(128)), 0);
     assert_false(region.tight);
     assert_int_equal(note_headroom(MIB(128) - 2), MIB(64)); /* all that is free goes */
@@ -52,37 +40,35 @@ static void tight_begins_below_twice_what_is_free(void **state)
     assert_true(region.tight);
 }
 
-static void tight_ends_when_four_times_all_that_is_held_is_left(void **state)
+TEST(tight_ends_when_four_times_all_that_is_held_is_left)
 {
-    (void)state;
+    static const struct {
+        uint64_t headroom;
+        bool tight;
+    } row[] = {{MIB(1), true},
+               {MIB(256), true}, /* would not have begun here */
+               {MIB(512) - 4, true},
+               {MIB(512), false},
+               {MIB(512) - 4, false}}; /* nor does it begin again */
     fake.pretend_populate = true;
-    struct fl_extent *live = take(MIB(64));
+    assert_non_null(take(MIB(64)));
     give(take(MIB(64)));
-    (void)note_headroom(MIB(1));
-    assert_true(region.tight);
-    (void)note_headroom(MIB(256)); /* would not have begun here */
-    assert_true(region.tight);
-    (void)note_headroom(MIB(512) - 4);
-    assert_true(region.tight);
-    (void)note_headroom(MIB(512));
-    assert_false(region.tight);
-    (void)note_headroom(MIB(512) - 4); /* nor does it begin again */
-    assert_false(region.tight);
-    assert_non_null(live);
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        (void)note_headroom(row[i].headroom);
+        assert_int_equal(region.tight, row[i].tight);
+    }
 }
 
-static void nothing_free_is_never_tight(void **state)
+TEST(nothing_free_is_never_tight)
 {
-    (void)state;
     assert_int_equal(note_headroom(0), 0);
     assert_false(region.tight);
     assert_int_equal(note_headroom(UINT64_MAX), 0);
     assert_false(region.tight);
 }
 
-static void caches_hold_all_or_small_ones_or_nothing(void **state)
+TEST(caches_hold_all_or_small_ones_or_nothing)
 {
-    (void)state;
     assert_int_equal(region.cache_max, FL_CACHED_MOST);
     (void)note(MIB(4096), UINT64_MAX, true); /* a cgroup, or a limit */
     assert_int_equal(region.cache_max, MIB(4));
@@ -93,9 +79,8 @@ static void caches_hold_all_or_small_ones_or_nothing(void **state)
     assert_int_equal(region.cache_max, 0);
 }
 
-static void beyond_keep_is_surplus(void **state)
+TEST(beyond_keep_is_surplus)
 {
-    (void)state;
     fake.pretend_populate = true;
     give(take(MIB(64)));
     assert_int_equal(note(MIB(4096), MIB(64), true), 0);
@@ -104,15 +89,13 @@ static void beyond_keep_is_surplus(void **state)
     assert_false(region.tight);
 }
 
-static void what_exceeds_keep_goes_as_it_comes_back(void **state)
+TEST(what_exceeds_keep_goes_as_it_comes_back)
 {
-    (void)state;
     fake.limit_as = (uint64_t)1 << 30; /* an eighth: 128 MiB */
     fake.pretend_populate = true;
     struct fl_extent *e[8];
     for (size_t i = 0; i < 8; i++) {
-        e[i] = take(MIB(32));
-        assert_non_null(take(MIB(2))); /* lest they merge */
+        e[i] = take_walled(MIB(32));
     }
     for (size_t i = 0; i < 8; i++) {
         give(e[i]);
@@ -125,9 +108,8 @@ static void what_exceeds_keep_goes_as_it_comes_back(void **state)
     assert_false(region.tight);
 }
 
-static void in_a_full_cgroup_free_memory_goes_back(void **state)
+TEST(in_a_full_cgroup_free_memory_goes_back)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "0::/job\n");
     fake_file("/sys/fs/cgroup/job/memory.max", "4294967296\n");
     fake_file("/sys/fs/cgroup/job/memory.current", "104857600\n");
@@ -144,12 +126,10 @@ static void in_a_full_cgroup_free_memory_goes_back(void **state)
     assert_int_equal(fake_purged(), MIB(40));
     assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(40));
     assert_int_equal(fl_region_free(&region).bytes, MIB(40));
-    assert_sound();
 }
 
-static void what_a_request_finds_tight_goes_with_the_next_free(void **state)
+TEST(what_a_request_finds_tight_goes_with_the_next_free)
 {
-    (void)state;
     region.pages.move.method = FL_METHOD_NONE; /* else what is free would serve */
     fake.pretend_populate = true;
     struct fl_extent *e[6];
@@ -172,12 +152,11 @@ static void what_a_request_finds_tight_goes_with_the_next_free(void **state)
     assert_int_equal(fake_purged(), MIB(40));
 }
 
-static void what_a_request_purges_itself_is_no_surplus_any_more(void **state)
+TEST(what_a_request_purges_itself_is_no_surplus_any_more)
 {
-    (void)state;
     region.pages.move.method = FL_METHOD_NONE; /* else what is free would serve */
     fake.pretend_populate = true;
-    struct fl_extent *e = take(MIB(40)), *f = take(MIB(4)), *guard = take(MIB(2));
+    struct fl_extent *e = take(MIB(40)), *f = take_walled(MIB(4));
     give(e);
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 40960 kB\n");
     region.budget.left = 0;
@@ -186,7 +165,6 @@ static void what_a_request_purges_itself_is_no_surplus_any_more(void **state)
     assert_int_equal(region.pressure.surplus, 0);
     give(f);
     assert_int_equal(fake_purged(), MIB(40));
-    assert_non_null(guard);
 }
 
 static struct fl_range softened;
@@ -205,9 +183,8 @@ static void note_softened(struct fl_range r)
     softened = r;
 }
 
-static void the_kernel_is_told_before_it_is_handed_out(void **state)
+TEST(the_kernel_is_told_before_it_is_handed_out)
 {
-    (void)state;
     struct fl_extent *a = take(KIB(512)), *e = take(MIB(5)), *b = take(KIB(64));
     fill(a, 1);
     fill(e, 2);
@@ -230,32 +207,28 @@ static void the_kernel_is_told_before_it_is_handed_out(void **state)
     give(e);
     e = take_zeroed(MIB(5));
     assert_true(e->base == base && is_filled(e, 0));
-    assert_sound();
 }
 
-static void less_than_a_huge_page_is_not_worth_a_call(void **state)
+TEST(less_than_a_huge_page_is_not_worth_a_call)
 {
-    (void)state;
-    struct fl_extent *a = take(KIB(512)), *e = take(MIB(2)), *b = take(KIB(64));
+    assert_non_null(take(KIB(512)));
+    struct fl_extent *e = take(MIB(2));
+    assert_non_null(take(KIB(64)));
     become_tight();
     give(e); /* no whole huge page of its own */
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 0);
-    assert_non_null(a);
-    assert_non_null(b);
 }
 
-static void with_plenty_left_the_kernel_is_told_nothing(void **state)
+TEST(with_plenty_left_the_kernel_is_told_nothing)
 {
-    (void)state;
     give(take(MIB(8)));
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 0);
     assert_int_equal(fake_purges(), 0);
 }
 
-static void a_hollow_lazy_extent_goes_back_whole(void **state)
+TEST(a_hollow_lazy_extent_goes_back_whole)
 {
     struct fl_region_config c = {.huge = true, .eager_max = MIB(16)};
-    (void)state;
     region_begin(&c);
     struct fl_extent *hollow = take(MIB(32)), *full = take(MIB(18));
     fill(full, 1);
@@ -265,17 +238,15 @@ static void a_hollow_lazy_extent_goes_back_whole(void **state)
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 0);
     give(full);
     assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(18));
-    assert_sound();
 }
 
-static void small_blocks_count_once_they_merge(void **state)
+TEST(small_blocks_count_once_they_merge)
 {
-    struct fl_extent *e[32], *guard;
-    (void)state;
+    struct fl_extent *e[32];
     for (int i = 0; i < 32; i++) {
         e[i] = take(KIB(256));
     }
-    guard = take(KIB(256));
+    assert_non_null(take(KIB(256)));
     become_tight();
     for (int i = 0; i < 32; i++) {
         give(e[i]);
@@ -287,27 +258,23 @@ static void small_blocks_count_once_they_merge(void **state)
     assert_sound();
     fl_region_soften(&region); /* told once */
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 1);
-    assert_non_null(guard);
 }
 
-static void edges_that_are_longer_than_a_huge_page_together_end_it(void **state)
+TEST(edges_that_are_longer_than_a_huge_page_together_end_it)
 {
-    (void)state;
-    struct fl_extent *a = take(KIB(512)), *e = take(MIB(5)), *b = take(KIB(64));
+    assert_non_null(take(KIB(512)));
+    struct fl_extent *e = take(MIB(5));
+    assert_non_null(take(KIB(64)));
     give(e); /* edges of 1.5 MiB each, too small to tell the kernel about */
     become_tight();
     fl_region_soften(&region);
     fl_region_soften(&region);
     assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(2));
-    assert_sound();
-    assert_non_null(a);
-    assert_non_null(b);
 }
 
-static void a_kernel_without_lazy_free_is_asked_once_a_free(void **state)
+TEST(a_kernel_without_lazy_free_is_asked_once_a_free)
 {
-    (void)state;
-    struct fl_extent *e = take(MIB(8)), *guard = take(MIB(2));
+    struct fl_extent *e = take_walled(MIB(8));
     fake.rc[FAKE_LAZY_FREE] = -22;
     become_tight();
     give(e);
@@ -315,55 +282,41 @@ static void a_kernel_without_lazy_free_is_asked_once_a_free(void **state)
     fl_region_soften(&region);
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 2);
     assert_int_equal(fl_region_free(&region).bytes, MIB(8));
-    assert_sound();
-    assert_non_null(guard);
 }
 
-static void looks_are_a_sixteenth_of_what_is_left_apart(void **state)
+/* After a look that found that much the n-th free of that length looks again; and the n-th after
+ * that. */
+TEST_FROM(NULL, looks_are_a_sixteenth_of_what_is_left_apart_and_16_mib_at_least)
 {
-    struct fl_extent *e[64];
-    (void)state;
-    fake.pretend_populate = true;
-    for (int i = 0; i < 64; i++) {
-        e[i] = take(MIB(2));
+    static const struct {
+        uint64_t headroom, keep;
+        size_t len;
+        int n, again;
+    } row[] = {{MIB(1024), UINT64_MAX, MIB(2), 32, 32}, {MIB(64), 0, MIB(1), 16, 0}};
+    for (size_t k = 0; k < sizeof row / sizeof row[0]; k++) {
+        struct fl_extent *e[64];
+        region_begin(NULL);
+        fake.pretend_populate = true;
+        for (int i = 0; i < 64; i++) {
+            e[i] = take(row[k].len);
+        }
+        fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 1048576 kB\n");
+        (void)note(row[k].headroom, row[k].keep, row[k].keep == 0);
+        fake_forget();
+        for (int i = 0; i < row[k].n + row[k].again - 1; i++) {
+            give(e[i]);
+            bool looked = fake.count[FAKE_READ_FILE] != 0;
+            assert_int_equal(looked, i + 1 == row[k].n);
+            fake_forget();
+        }
+        give(e[row[k].n + row[k].again - 1]);
+        assert_int_not_equal(fake.count[FAKE_READ_FILE], 0);
     }
-    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 1048576 kB\n");
-    (void)note_headroom(MIB(1024)); /* a look each 64 MiB */
-    unsigned asked = fake.count[FAKE_READ_FILE];
-    for (int i = 0; i < 31; i++) {
-        give(e[i]);
-    }
-    assert_int_equal(fake.count[FAKE_READ_FILE], asked);
-    give(e[31]);
-    assert_true(fake.count[FAKE_READ_FILE] > asked);
-    asked = fake.count[FAKE_READ_FILE];
-    for (int i = 32; i < 63; i++) {
-        give(e[i]);
-    }
-    assert_int_equal(fake.count[FAKE_READ_FILE], asked);
 }
 
-static void looks_are_at_least_16_mib_apart(void **state)
+TEST(while_it_is_tight_a_tick_of_age_is_enough)
 {
-    struct fl_extent *e[16];
-    (void)state;
-    for (int i = 0; i < 16; i++) {
-        e[i] = take(MIB(1));
-    }
-    (void)note(MIB(64), 0, true);
-    unsigned asked = fake.count[FAKE_READ_FILE];
-    for (int i = 0; i < 15; i++) {
-        give(e[i]);
-    }
-    assert_int_equal(fake.count[FAKE_READ_FILE], asked);
-    give(e[15]);
-    assert_true(fake.count[FAKE_READ_FILE] > asked);
-}
-
-static void while_it_is_tight_a_tick_of_age_is_enough(void **state)
-{
-    (void)state;
-    struct fl_extent *e = take(MIB(8)), *guard = take(MIB(2));
+    struct fl_extent *e = take_walled(MIB(8));
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 24576 kB\n");
     become_tight();
     give(e); /* 24 MiB are left: less than four times the 10 that are held */
@@ -371,7 +324,6 @@ static void while_it_is_tight_a_tick_of_age_is_enough(void **state)
     (void)fl_region_tick(&region, 4);
     assert_true(region.tight);
     assert_int_equal(fake_purged(), MIB(8));
-    assert_non_null(guard);
 }
 
 /* A look that found such a memory cgroup. */
@@ -389,41 +341,40 @@ static void note_group(uint64_t limit, uint64_t left)
     fl_region_unlock(&region);
 }
 
-static void in_a_small_group_each_free_is_the_kernels_by_base_pages(void **state)
+TEST(in_a_small_group_each_free_is_the_kernels_by_base_pages)
 {
-    (void)state;
-    struct fl_extent *a = take(KIB(512)), *e = take(KIB(68)), *b = take(KIB(64));
+    assert_non_null(take(KIB(512)));
+    struct fl_extent *e = take(KIB(68));
+    assert_non_null(take(KIB(64)));
     note_group(MIB(256), MIB(256));
     assert_false(region.tight);
     give(e);
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 1);
     assert_int_equal(fake_bytes(FAKE_LAZY_FREE), KIB(68));
     assert_sound();
-    assert_non_null(a);
-    assert_non_null(b);
     note_group(MIB(4096), MIB(64));
     give(take(KIB(128)));
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 1);
 }
 
-static void a_larger_group_is_scarce_while_little_is_left(void **state)
+TEST(a_larger_group_is_scarce_while_little_is_left)
 {
-    (void)state;
-    note_group(MIB(1024), MIB(128));
-    assert_false(fl_region_is_scarce(&region));
-    note_group(MIB(1024), MIB(127));
-    assert_true(fl_region_is_scarce(&region));
-    note_group(MIB(1024), MIB(255)); /* would not have begun here */
-    assert_true(fl_region_is_scarce(&region));
-    note_group(MIB(1024), MIB(256));
-    assert_false(fl_region_is_scarce(&region));
-    note_group(MIB(2048), MIB(64)); /* a look is soon enough there */
-    assert_false(fl_region_is_scarce(&region));
+    static const struct {
+        uint64_t limit, left;
+        bool scarce;
+    } row[] = {{MIB(1024), MIB(128), false},
+               {MIB(1024), MIB(127), true},
+               {MIB(1024), MIB(255), true}, /* would not have begun here */
+               {MIB(1024), MIB(256), false},
+               {MIB(2048), MIB(64), false}}; /* a look is soon enough there */
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        note_group(row[i].limit, row[i].left);
+        assert_int_equal(fl_region_is_scarce(&region), row[i].scarce);
+    }
 }
 
-static void in_a_small_group_little_is_cached(void **state)
+TEST(in_a_small_group_little_is_cached)
 {
-    (void)state;
     note_group(MIB(1024), MIB(1024));
     assert_int_equal(region.cache_max, MIB(4));
     note_group(MIB(512), MIB(63));
@@ -433,9 +384,8 @@ static void in_a_small_group_little_is_cached(void **state)
     assert_int_equal(region.pressure.look_after, MIB(2));
 }
 
-static void what_became_free_otherwise_is_marked_at_a_look(void **state)
+TEST(what_became_free_otherwise_is_marked_at_a_look)
 {
-    (void)state;
     struct fl_extent *e = take(KIB(512)), *guard = take(KIB(64));
     note_group(MIB(256), MIB(256));
     assert_true(fl_region_resize(&region, e, KIB(64)));
@@ -446,34 +396,4 @@ static void what_became_free_otherwise_is_marked_at_a_look(void **state)
     assert_int_equal(fake.count[FAKE_LAZY_FREE], 2);
     assert_sound();
     assert_non_null(guard);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(tight_begins_below_twice_what_is_free, each),
-        cmocka_unit_test_setup(tight_ends_when_four_times_all_that_is_held_is_left, each),
-        cmocka_unit_test_setup(nothing_free_is_never_tight, each),
-        cmocka_unit_test_setup(caches_hold_all_or_small_ones_or_nothing, each),
-        cmocka_unit_test_setup(beyond_keep_is_surplus, each),
-        cmocka_unit_test_setup(what_exceeds_keep_goes_as_it_comes_back, each),
-        cmocka_unit_test_setup(in_a_full_cgroup_free_memory_goes_back, each),
-        cmocka_unit_test_setup(what_a_request_finds_tight_goes_with_the_next_free, each),
-        cmocka_unit_test_setup(what_a_request_purges_itself_is_no_surplus_any_more, each),
-        cmocka_unit_test_setup(the_kernel_is_told_before_it_is_handed_out, each),
-        cmocka_unit_test_setup(less_than_a_huge_page_is_not_worth_a_call, each),
-        cmocka_unit_test_setup(with_plenty_left_the_kernel_is_told_nothing, each),
-        cmocka_unit_test_setup(a_hollow_lazy_extent_goes_back_whole, each),
-        cmocka_unit_test_setup(small_blocks_count_once_they_merge, each),
-        cmocka_unit_test_setup(edges_that_are_longer_than_a_huge_page_together_end_it, each),
-        cmocka_unit_test_setup(a_kernel_without_lazy_free_is_asked_once_a_free, each),
-        cmocka_unit_test_setup(looks_are_a_sixteenth_of_what_is_left_apart, each),
-        cmocka_unit_test_setup(looks_are_at_least_16_mib_apart, each),
-        cmocka_unit_test_setup(while_it_is_tight_a_tick_of_age_is_enough, each),
-        cmocka_unit_test_setup(in_a_small_group_each_free_is_the_kernels_by_base_pages, each),
-        cmocka_unit_test_setup(a_larger_group_is_scarce_while_little_is_left, each),
-        cmocka_unit_test_setup(in_a_small_group_little_is_cached, each),
-        cmocka_unit_test_setup(what_became_free_otherwise_is_marked_at_a_look, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,9 @@
 /* What goes back to the kernel, when, and what happens meanwhile. */
 #include "region/back/purge.h"
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
-static int each(void **state)
+TEST(whole_huge_pages_go_then_what_is_free_at_the_edges)
 {
-    (void)state;
-    region_begin(NULL);
-    return 0;
-}
-
-static void whole_huge_pages_go_then_what_is_free_at_the_edges(void **state)
-{
-    (void)state;
     struct fl_extent *a = take(KIB(512)), *e = take(MIB(5)), *b = take(KIB(64));
     fill(a, 1);
     fill(e, 2);
@@ -36,53 +27,21 @@ static void whole_huge_pages_go_then_what_is_free_at_the_edges(void **state)
     assert_int_equal(fl_region_purge(&region, 0), 0);
 }
 
-static void purged_memory_reads_as_zero_again(void **state)
+static void tick(int n)
 {
-    (void)state;
-    struct fl_extent *e = take(MIB(4));
-    uintptr_t base = e->base;
-    fill(e, 7);
-    give(e);
-    assert_int_equal(fl_region_purge(&region, 0), MIB(4));
-    e = take_zeroed(MIB(4));
-    assert_true(e->base == base && is_filled(e, 0));
-}
-
-static void live_memory_is_never_purged(void **state)
-{
-    (void)state;
-    struct fl_extent *e[8];
-    for (int i = 0; i < 8; i++) {
-        e[i] = take(MIB(3) - KIB(4) * (size_t)i);
-        fill(e[i], (unsigned char)i);
-    }
-    for (int i = 0; i < 8; i += 2) {
-        give(e[i]);
-    }
-    assert_true(fl_region_purge(&region, 0) > 0);
-    for (int i = 1; i < 8; i += 2) {
-        assert_true(is_filled(e[i], (unsigned char)i));
-    }
-    assert_sound();
-}
-
-static void memory_ages_in_ticks_since_its_free(void **state)
-{
-    (void)state;
-    struct fl_extent *a = take(MIB(2)), *guard = take(MIB(2)), *b = take(MIB(2)),
-                     *end = take(MIB(2));
-    assert_non_null(guard);
-    assert_non_null(end);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < n; i++) {
         (void)fl_region_tick(&region, 4);
     }
-    assert_true(fl_extent_claim(a, region.epoch));
+}
+
+TEST(memory_ages_in_ticks_since_its_free)
+{
+    struct fl_extent *a = take_walled(MIB(2)), *b = take_walled(MIB(2));
+    tick(6);
     struct fl_cache *c = fl_cache_acquire(&region);
-    assert_null(fl_cache_put(&region, c, a)); /* the way of free: its age begins here */
-    assert_true(fl_region_tick(&region, 4));
-    assert_true(fl_region_tick(&region, 4));
-    assert_true(fl_extent_claim(b, region.epoch));
-    assert_null(fl_cache_put(&region, c, b));
+    (void)cache_put(c, a); /* the way of free: its age begins here */
+    tick(2);
+    (void)cache_put(c, b);
     assert_true(fl_region_tick(&region, 4));
     assert_int_equal(fake_purged(), 0);
     assert_true(fl_region_tick(&region, 4)); /* a is four ticks old */
@@ -91,60 +50,45 @@ static void memory_ages_in_ticks_since_its_free(void **state)
     assert_int_equal(fake_purged(), MIB(2));
     assert_false(fl_region_tick(&region, 4));
     assert_int_equal(fake_purged(), MIB(4));
-    assert_sound();
 }
 
-static void memory_given_straight_back_ages_from_then(void **state)
+TEST(memory_given_straight_back_ages_from_then)
 {
-    (void)state;
-    struct fl_extent *e = take(MIB(2)), *guard = take(MIB(2));
-    assert_non_null(guard);
-    for (int i = 0; i < 6; i++) {
-        (void)fl_region_tick(&region, 4);
-    }
+    struct fl_extent *e = take_walled(MIB(2));
+    tick(6);
     give(e);
-    assert_true(fl_region_tick(&region, 4));
+    tick(3);
     assert_int_equal(fake_purged(), 0);
-    for (int i = 0; i < 3; i++) {
-        (void)fl_region_tick(&region, 4);
-    }
+    tick(1);
     assert_int_equal(fake_purged(), MIB(2));
 }
 
-static void a_neighbour_freed_later_makes_the_whole_younger(void **state)
+TEST(a_neighbour_freed_later_makes_the_whole_younger)
 {
-    (void)state;
-    struct fl_extent *a = take(MIB(2)), *b = take(MIB(2)), *guard = take(MIB(2));
-    assert_non_null(guard);
+    struct fl_extent *a = take(MIB(2)), *b = take_walled(MIB(2));
     give(a);
-    for (int i = 0; i < 3; i++) {
-        assert_true(fl_region_tick(&region, 4));
-    }
+    tick(3);
     give(b);
-    for (int i = 0; i < 3; i++) {
-        assert_true(fl_region_tick(&region, 4));
-        assert_int_equal(fake_purged(), 0);
-    }
+    tick(2);
+    assert_true(fl_region_tick(&region, 4));
+    assert_int_equal(fake_purged(), 0);
     assert_false(fl_region_tick(&region, 4));
     assert_int_equal(fake_purged(), MIB(4));
 }
 
-static void reuse_stops_the_clock(void **state)
+TEST(reuse_stops_the_clock)
 {
-    (void)state;
-    struct fl_extent *e = take(MIB(2)), *guard = take(MIB(2));
-    assert_non_null(guard);
+    struct fl_extent *e = take_walled(MIB(2));
     for (int i = 0; i < 20; i++) {
         give(e);
-        (void)fl_region_tick(&region, 4);
+        tick(1);
         e = take(MIB(2));
     }
     assert_int_equal(fake_purges(), 0);
 }
 
-static void large_extents_go_in_pieces_but_all_in_one_call(void **state)
+TEST(large_extents_go_in_pieces_but_all_in_one_call)
 {
-    (void)state;
     fake.pretend_populate = true;
     struct fl_extent *e = take(MIB(700));
     fake_forget();
@@ -155,33 +99,23 @@ static void large_extents_go_in_pieces_but_all_in_one_call(void **state)
         assert_true(fake.log[i].range.len <= MIB(256));
     }
     assert_int_equal(region.held.populated, 0);
-    assert_sound();
 }
 
-static void an_old_large_extent_does_not_wait_for_younger_ones(void **state)
+TEST(an_old_large_extent_does_not_wait_for_younger_ones)
 {
-    (void)state;
     fake.pretend_populate = true;
-    struct fl_extent *e = take(MIB(700)), *guard = take(MIB(2)), *young = take(MIB(2)),
-                     *end = take(MIB(2));
-    assert_non_null(guard);
-    assert_non_null(end);
+    struct fl_extent *e = take_walled(MIB(700)), *young = take_walled(MIB(2));
     give(e);
-    for (int i = 0; i < 3; i++) {
-        assert_true(fl_region_tick(&region, 4));
-    }
+    tick(3);
     give(young);
     fake_forget();
     assert_true(fl_region_tick(&region, 4));
     assert_int_equal(fake_purged(), MIB(700));
-    assert_sound();
 }
 
-static void a_refused_purge_keeps_the_memory_and_is_not_repeated_at_once(void **state)
+TEST(a_refused_purge_keeps_the_memory_and_is_not_repeated_at_once)
 {
-    (void)state;
-    struct fl_extent *e = take(MIB(4)), *guard = take(MIB(2));
-    assert_non_null(guard);
+    struct fl_extent *e = take_walled(MIB(4));
     fill(e, 5);
     give(e);
     fake_forget();
@@ -190,7 +124,7 @@ static void a_refused_purge_keeps_the_memory_and_is_not_repeated_at_once(void **
     assert_int_equal(fake_purges(), 1);
     assert_int_equal(region.held.populated, MIB(6));
     assert_sound();
-    (void)fl_region_tick(&region, 4);
+    tick(1);
     assert_int_equal(fake_purges(), 1);
     e = take(MIB(4));
     assert_true(is_filled(e, 5));
@@ -210,31 +144,26 @@ static void use_the_region(void)
     assert_sound();
 }
 
-static void others_work_while_pages_go(void **state)
+TEST(others_work_while_pages_go)
 {
-    (void)state;
-    struct fl_extent *e = take(MIB(4)), *guard = take(KIB(64));
+    struct fl_extent *e = take_walled(MIB(4));
     give(e);
     fake.on_purge = use_the_region;
     assert_true(fl_region_purge(&region, 0) >= MIB(4));
     assert_true(is_filled(meanwhile[0], 8) && is_filled(meanwhile[1], 9));
     assert_sound();
-    give(guard);
     give(meanwhile[0]);
     give(meanwhile[1]);
-    assert_sound();
 }
 
-static void tick_says_when_nothing_is_left_and_asks_to_be_called(void **state)
+TEST(tick_says_when_nothing_is_left_and_asks_to_be_called)
 {
-    (void)state;
     assert_false(fl_region_tick(&region, 4));
     fl_region_set_worker(&region, true);
     assert_false(region.wants_worker);
     assert_false(fl_region_tick(&region, 4));
     assert_true(region.wants_worker); /* the next free calls */
-    struct fl_extent *e = take(MIB(2));
-    give(e);
+    give(take(MIB(2)));
     assert_true(fl_region_tick(&region, 4));
     assert_true(region.wants_worker); /* it was raised, and the call is still to come */
     region.wants_worker = false;
@@ -242,9 +171,8 @@ static void tick_says_when_nothing_is_left_and_asks_to_be_called(void **state)
     assert_false(region.wants_worker);
 }
 
-static void a_worker_is_wanted_once_enough_is_populated(void **state)
+TEST(a_worker_is_wanted_once_enough_is_populated)
 {
-    (void)state;
     assert_non_null(take(MIB(14)));
     assert_false(region.wants_worker);
     assert_non_null(take(MIB(2)));
@@ -255,37 +183,14 @@ static void a_worker_is_wanted_once_enough_is_populated(void **state)
     assert_true(region.wants_worker);
 }
 
-static void small_free_pieces_are_watched_until_they_have_been_looked_at(void **state)
+TEST(small_free_pieces_are_watched_until_they_have_been_looked_at)
 {
-    (void)state;
-    struct fl_extent *a = take(KIB(1024)), *b = take(KIB(64)), *c = take(KIB(960));
-    give(b); /* within one huge page that others use */
-    for (int i = 0; i < 3; i++) {
-        assert_true(fl_region_tick(&region, 4));
-    }
+    assert_non_null(take(KIB(1024)));
+    struct fl_extent *e = take(KIB(64));
+    assert_non_null(take(KIB(960)));
+    give(e); /* within one huge page that others use */
+    tick(2);
+    assert_true(fl_region_tick(&region, 4));
     assert_false(fl_region_tick(&region, 4));
     assert_int_equal(region.held.populated, MIB(2)); /* too little to split it for */
-    assert_non_null(a);
-    assert_non_null(c);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(whole_huge_pages_go_then_what_is_free_at_the_edges, each),
-        cmocka_unit_test_setup(purged_memory_reads_as_zero_again, each),
-        cmocka_unit_test_setup(live_memory_is_never_purged, each),
-        cmocka_unit_test_setup(memory_ages_in_ticks_since_its_free, each),
-        cmocka_unit_test_setup(memory_given_straight_back_ages_from_then, each),
-        cmocka_unit_test_setup(a_neighbour_freed_later_makes_the_whole_younger, each),
-        cmocka_unit_test_setup(reuse_stops_the_clock, each),
-        cmocka_unit_test_setup(large_extents_go_in_pieces_but_all_in_one_call, each),
-        cmocka_unit_test_setup(an_old_large_extent_does_not_wait_for_younger_ones, each),
-        cmocka_unit_test_setup(a_refused_purge_keeps_the_memory_and_is_not_repeated_at_once, each),
-        cmocka_unit_test_setup(others_work_while_pages_go, each),
-        cmocka_unit_test_setup(tick_says_when_nothing_is_left_and_asks_to_be_called, each),
-        cmocka_unit_test_setup(a_worker_is_wanted_once_enough_is_populated, each),
-        cmocka_unit_test_setup(small_free_pieces_are_watched_until_they_have_been_looked_at, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* realloc of a large extent that cannot grow where it is: its huge pages move, its edges are
  * copied, and when they do not move, it is as if they had. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 #include <string.h>
@@ -36,22 +35,29 @@ static struct fl_extent *hemmed_in(const struct fl_region_config *c, size_t into
         assert_non_null(take(into));
     }
     struct fl_extent *e = take(len);
-    guard = take(MIB(2));
-    fill(guard, 0x11);
+    guard = take_guard(MIB(2));
     mark(e);
     assert_int_equal(e->base % MIB(2), into % MIB(2));
     fake_forget();
     return e;
 }
 
-static void assert_guarded(void)
+/* It moves, and what is in it with it. */
+static struct fl_extent *moved(struct fl_extent *e, size_t len)
 {
-    assert_true(is_filled(guard, 0x11));
-    assert_settled();
+    size_t old_len = e->len;
+    struct fl_extent *to = fl_region_move(&region, e, len);
+
+    fake.on_move = NULL;
+    assert_non_null(to);
+    assert_true(is_marked(to, old_len));
+    return to;
 }
 
 static void all_of_it_is_given_back_in_the_end(struct fl_extent *e)
 {
+    fill(e, 1);
+    assert_guarded();
     give(e);
     give(guard);
     (void)fl_region_purge(&region, 0);
@@ -61,120 +67,47 @@ static void all_of_it_is_given_back_in_the_end(struct fl_extent *e)
     assert_true(fl_region_free(&region).bytes < MIB(4)); /* edges beside what hemmed_in took */
 }
 
-static void huge_pages_move_and_edges_are_copied(void **state)
+TEST_FROM(NULL, huge_pages_move_and_edges_are_copied)
 {
     static const size_t into[] = {0, KIB(4), MIB(1), MIB(2) - KIB(4)};
     static const size_t len[] = {MIB(8), MIB(11) - KIB(4), MIB(16) + KIB(36)};
-    (void)state;
-    for (size_t i = 0; i < 4; i++) {
-        for (size_t k = 0; k < 3; k++) {
-            struct fl_extent *e = hemmed_in(NULL, into[i], len[k]);
-            struct fl_range inner = fl_range_inner(fl_extent_range(e), MIB(2));
-            uintptr_t old = e->base;
-            struct fl_stats_values before = stats();
-            struct fl_extent *to = fl_region_move(&region, e, 2 * len[k]);
-            assert_non_null(to);
-            assert_int_equal(to->len, 2 * len[k]);
-            assert_int_equal(to->base % MIB(2), into[i]); /* so that huge pages fit */
-            assert_true(is_marked(to, len[k]));
-            assert_ptr_equal(fl_region_find(&region, to->base), to);
-            assert_null(fl_region_find(&region, old));
-            assert_int_equal(fake_bytes(FAKE_MOVE), inner.len);
-            assert_int_equal(stats().move_bytes, inner.len);
-            assert_int_equal(stats().live_extents, before.live_extents);
-            assert_int_equal(stats().in_use_bytes, before.in_use_bytes + len[k]);
-            struct fl_extent *gone = fl_extent_free_at(&region.space, inner.base, 0);
-            assert_true(gone != NULL && gone->content == FL_CONTENT_EMPTY);
-            assert_int_equal(gone->len, inner.len);
-            fill(to, 1);
-            assert_guarded();
-            all_of_it_is_given_back_in_the_end(to);
-        }
+    for (size_t i = 0; i < 12; i++) {
+        struct fl_extent *e = hemmed_in(NULL, into[i / 3], len[i % 3]);
+        struct fl_range inner = fl_range_inner(fl_extent_range(e), MIB(2));
+        struct fl_extent *to = moved(e, 2 * len[i % 3]);
+        assert_int_equal(to->len, 2 * len[i % 3]);
+        assert_int_equal(to->base % MIB(2), into[i / 3]); /* so that huge pages fit */
+        assert_int_equal(fake_bytes(FAKE_MOVE), inner.len);
+        assert_int_equal(stats().move_bytes, inner.len);
+        struct fl_extent *gone = fl_extent_free_at(&region.space, inner.base, 0);
+        assert_true(gone != NULL && gone->content == FL_CONTENT_EMPTY);
+        assert_int_equal(gone->len, inner.len);
+        all_of_it_is_given_back_in_the_end(to);
     }
 }
 
-static void only_what_it_has_not_got_is_populated(void **state)
+TEST_FROM(NULL, only_what_it_has_not_got_is_populated)
 {
-    (void)state;
-    struct fl_extent *e = hemmed_in(NULL, 0, MIB(16));
-    struct fl_extent *to = fl_region_move(&region, e, MIB(24));
+    (void)moved(hemmed_in(NULL, 0, MIB(16)), MIB(24));
     assert_int_equal(fake_bytes(FAKE_POPULATE), MIB(8));
     assert_int_equal(region.held.populated, MIB(26)); /* with the guard */
     assert_int_equal(stats().populated_peak_bytes, MIB(26));
-    assert_true(is_marked(to, MIB(16)));
-    assert_guarded();
 }
 
-/* The answer to the next moves, after so many bytes. */
-static size_t before_refusal;
-static int refusal;
-
-static int refuse(struct fl_range from, uintptr_t to, size_t *most)
+TEST_FROM(NULL, what_is_left_behind_is_free_memory)
 {
-    (void)to;
-    if (before_refusal != 0) {
-        *most = fl_min(before_refusal, from.len);
-        before_refusal = 0;
-    }
-    return refusal;
-}
-
-static void what_does_not_move_is_copied(void **state)
-{
-    static const size_t moved[] = {
-        0, KIB(4), MIB(1), MIB(2), MIB(2) + KIB(512), MIB(9) + KIB(4), MIB(14) - KIB(4)};
-    static const int refusals[] = {-EBUSY, -EEXIST, -EINVAL, -ENOENT};
-    (void)state;
-    for (size_t i = 0; i < sizeof moved / sizeof moved[0]; i++) {
-        for (size_t into = 0; into < MIB(2); into += KIB(700)) {
-            struct fl_extent *e = hemmed_in(NULL, into, MIB(16));
-            before_refusal = moved[i];
-            refusal = refusals[i % 4];
-            fake.on_move = refuse;
-            struct fl_extent *to = fl_region_move(&region, e, MIB(33));
-            fake.on_move = NULL;
-            assert_non_null(to);
-            assert_true(is_marked(to, MIB(16)));
-            fill(to, 1);
-            assert_guarded();
-            all_of_it_is_given_back_in_the_end(to);
-        }
-    }
-}
-
-static void what_is_left_behind_is_free_memory(void **state)
-{
-    (void)state;
     struct fl_extent *e = hemmed_in(NULL, 0, MIB(16));
     uintptr_t old = e->base;
-    refusal = -EBUSY;
-    before_refusal = MIB(5);
-    fake.on_move = refuse;
-    struct fl_extent *to = fl_region_move(&region, e, MIB(20));
-    fake.on_move = NULL;
-    assert_int_equal(fl_extent_free_at(&region.space, old, 0)->content, FL_CONTENT_EMPTY);
-    assert_int_equal(fl_extent_free_at(&region.space, old, 0)->len,
-                     MIB(4)); /* whole ones that moved */
+    refuse_moves(MIB(5), -EBUSY);
+    struct fl_extent *to = moved(e, MIB(20));
+    struct fl_extent *gone = fl_extent_free_at(&region.space, old, 0);
+    assert_int_equal(gone->content, FL_CONTENT_EMPTY);
+    assert_int_equal(gone->len, MIB(4)); /* whole ones that moved */
     assert_int_equal(fl_extent_free_at(&region.space, old + MIB(4), 0)->content,
                      FL_CONTENT_POPULATED);
     struct fl_extent *z = take_zeroed(MIB(12));
     assert_true(z->base == old + MIB(4) && is_filled(z, 0));
     assert_true(is_marked(to, MIB(16)));
-    assert_guarded();
-}
-
-static void nothing_moves_now_so_it_is_copied(void **state)
-{
-    (void)state;
-    struct fl_extent *e = hemmed_in(NULL, KIB(512), MIB(16));
-    fake.rc[FAKE_MOVE_BEGIN] = -EMFILE;
-    struct fl_extent *to = fl_region_move(&region, e, MIB(20));
-    assert_non_null(to);
-    assert_true(is_marked(to, MIB(16)));
-    assert_int_equal(region.pages.move.method, FL_METHOD_MOVE);
-    assert_int_equal(stats().move_bytes, 0);
-    assert_guarded();
-    all_of_it_is_given_back_in_the_end(to);
 }
 
 struct image {
@@ -189,99 +122,75 @@ static struct image now(void)
                           region.stats.gives};
 }
 
-static void assert_unchanged(const struct fl_extent *e, struct image was)
+TEST_FROM(NULL, what_is_refused_changes_nothing)
 {
-    struct image is = now();
-
-    assert_int_equal(e->state, FL_EXTENT_LIVE);
-    assert_ptr_equal(fl_region_find(&region, e->base), e);
-    assert_true(is_marked(e, e->len));
-    assert_memory_equal(&is, &was, sizeof is);
-    assert_guarded();
+    enum why { PLAIN, CHARGED, SHORT, DESCRIPTORS };
+    static const struct {
+        size_t len, to, limit;
+        enum fl_move_method method;
+        enum why why;
+    } row[] = {
+        {MIB(16), MIB(20), 0, FL_METHOD_NONE, PLAIN},
+        {MIB(8) - KIB(4), MIB(20), 0, FL_METHOD_MOVE, PLAIN}, /* less than it is worth */
+        {MIB(16), MIB(16), 0, FL_METHOD_MOVE, PLAIN},         /* not longer */
+        {MIB(16), MIB(4), 0, FL_METHOD_MOVE, PLAIN},
+        {MIB(16), SIZE_MAX - MIB(2) + 1, 0, FL_METHOD_MOVE, PLAIN},
+        {MIB(16), (size_t)4 << 40, 0, FL_METHOD_MOVE, PLAIN}, /* the window's length */
+        {MIB(16), MIB(24), MIB(20), FL_METHOD_MOVE, PLAIN},
+        {MIB(16), MIB(32), 0, FL_METHOD_MOVE, CHARGED}, /* RLIMIT_DATA */
+        {MIB(16), MIB(24), 0, FL_METHOD_MOVE, SHORT},
+        {MIB(16), MIB(24), 0, FL_METHOD_MOVE, DESCRIPTORS},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        const struct fl_region_config c = {
+            .huge = true, .limit = row[i].limit, .method = row[i].method};
+        struct fl_extent *e = hemmed_in(&c, row[i].why == CHARGED ? KIB(64) : 0, row[i].len);
+        struct image was = now(), is;
+        if (row[i].why == CHARGED) {
+            fake.charge_max = fake_usable() + MIB(10);
+        } else if (row[i].why == SHORT) {
+            region.budget.left = 0;
+            fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 4096 kB\n");
+        } else if (row[i].why == DESCRIPTORS) {
+            withhold_descriptors(true);
+        }
+        assert_null(fl_region_move(&region, e, row[i].to));
+        if (row[i].why == DESCRIPTORS) {
+            withhold_descriptors(false);
+        }
+        assert_int_equal(e->state, FL_EXTENT_LIVE);
+        assert_ptr_equal(fl_region_find(&region, e->base), e);
+        assert_true(is_marked(e, row[i].len));
+        is = now();
+        if (row[i].why == PLAIN || row[i].why == CHARGED) { /* else there was a look */
+            assert_memory_equal(&is, &was, sizeof is);
+        }
+        assert_guarded();
+    }
 }
 
-static void where_pages_do_not_move_nothing_changes(void **state)
-{
-    static const struct fl_region_config plain = {.huge = true, .method = FL_METHOD_NONE};
-    (void)state;
-    struct fl_extent *e = hemmed_in(&plain, 0, MIB(16));
-    struct image was = now();
-    assert_null(fl_region_move(&region, e, MIB(20)));
-    assert_unchanged(e, was);
-    e = hemmed_in(NULL, 0, MIB(8) - KIB(4)); /* less than it is worth */
-    was = now();
-    assert_null(fl_region_move(&region, e, MIB(20)));
-    assert_unchanged(e, was);
-    e = hemmed_in(NULL, 0, MIB(16));
-    was = now();
-    assert_null(fl_region_move(&region, e, MIB(16))); /* not longer */
-    assert_null(fl_region_move(&region, e, MIB(4)));
-    assert_null(fl_region_move(&region, e, SIZE_MAX - MIB(2) + 1));
-    assert_null(fl_region_move(&region, e, region.space.window.all.len));
-    assert_unchanged(e, was);
-}
-
-static void what_is_refused_changes_nothing(void **state)
-{
-    static const struct fl_region_config limited = {.huge = true, .limit = MIB(20)};
-    (void)state;
-    struct fl_extent *e = hemmed_in(NULL, KIB(64), MIB(16));
-    struct image was = now();
-    fake.charge_max = fake_usable() + MIB(10); /* RLIMIT_DATA */
-    assert_null(fl_region_move(&region, e, MIB(32)));
-    assert_unchanged(e, was);
-    fake.charge_max = SIZE_MAX;
-    assert_non_null(fl_region_move(&region, e, MIB(32)));
-    e = hemmed_in(&limited, 0, MIB(16));
-    was = now();
-    assert_null(fl_region_move(&region, e, MIB(24)));
-    assert_unchanged(e, was);
-    e = hemmed_in(NULL, 0, MIB(16));
-    region.budget.left = 0;
-    fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 4096 kB\n");
-    assert_null(fl_region_move(&region, e, MIB(24)));
-    assert_true(is_marked(e, MIB(16)));
-    assert_guarded();
-    e = hemmed_in(NULL, 0, MIB(16));
-    was = now();
-    size_t used = region.space.descriptors.used;
-    SLIST_INIT(&region.space.descriptors.stash.spare);
-    region.space.descriptors.stash.n = 0;
-    region.space.descriptors.used = UINT32_MAX; /* no more are to be had */
-    assert_null(fl_region_move(&region, e, MIB(24)));
-    region.space.descriptors.used = used;
-    assert_true(is_marked(e, MIB(16)));
-}
-
-static void at_the_limit_free_extents_give_the_rest(void **state)
+TEST_FROM(NULL, at_the_limit_free_extents_give_the_rest)
 {
     static const struct fl_region_config limited = {.huge = true, .limit = MIB(34)};
-    (void)state;
     region_begin(&limited);
-    struct fl_extent *a = take(MIB(6)), *b = take(MIB(2)), *d = take(MIB(6)), *e = take(MIB(16));
-    guard = take(MIB(4));
-    fill(guard, 0x11);
+    struct fl_extent *a = take_walled(MIB(6)), *d = take(MIB(6)), *e = take(MIB(16));
+    (void)take_guard(MIB(4));
     fill(a, 0xa1);
     fill(d, 0xd1);
     mark(e);
     give(a);
     give(d);
     fake_forget();
-    struct fl_extent *to = fl_region_move(&region, e, MIB(27));
-    assert_non_null(to);
+    (void)moved(e, MIB(27));
     assert_int_equal(region.held.populated, MIB(34));
     assert_int_equal(stats().populated_peak_bytes, MIB(34));
     assert_int_equal(fake_bytes(FAKE_POPULATE), 0);
-    assert_true(is_marked(to, MIB(16)));
-    assert_non_null(b);
-    assert_guarded();
 }
 
 static const struct fl_region_config by_remap = {.huge = true, .method = FL_METHOD_REMAP};
 
-static void maps_move_too(void **state)
+TEST_FROM(NULL, maps_move_too)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct fl_extent *e = hemmed_in(&by_remap, KIB(512), MIB(16));
         if (is_reserved()) {
@@ -289,12 +198,8 @@ static void maps_move_too(void **state)
             return;
         }
         fake.rc[FAKE_REMAP] = i == 0 ? 0 : i == 1 ? -EFAULT : -ENOMEM;
-        struct fl_extent *to = fl_region_move(&region, e, MIB(21));
-        assert_non_null(to);
-        assert_true(is_marked(to, MIB(16)));
+        struct fl_extent *to = moved(e, MIB(21));
         assert_int_equal(stats().move_bytes, i == 0 ? MIB(14) : 0);
-        fill(to, 1);
-        assert_guarded();
         all_of_it_is_given_back_in_the_end(to);
     }
 }
@@ -305,9 +210,8 @@ static struct fl_extent *lazy(void)
 
     region_begin(&c);
     struct fl_extent *e = take(MIB(16));
-    guard = take(MIB(2));
+    guard = take_guard(MIB(2));
     assert_int_equal(e->content, FL_CONTENT_LAZY);
-    fill(guard, 0x11);
     for (size_t at = 0; at < MIB(16); at += MIB(3)) {
         bytes(e)[at] = 0x77;
     }
@@ -315,9 +219,8 @@ static struct fl_extent *lazy(void)
     return e;
 }
 
-static void lazy_memory_moves_as_one_map(void **state)
+TEST_FROM(NULL, lazy_memory_moves_as_one_map)
 {
-    (void)state;
     struct fl_extent *e = lazy();
     uintptr_t old = e->base;
     struct fl_extent *to = fl_region_move(&region, e, MIB(31));
@@ -337,32 +240,11 @@ static void lazy_memory_moves_as_one_map(void **state)
     assert_int_equal(stats().in_use_bytes, MIB(34));
     assert_int_equal(stats().live_extents, 2);
     assert_int_equal(region.held.populated, MIB(2));
-    assert_guarded();
-}
-
-static void a_lazy_extent_that_cannot_move_is_as_it_was(void **state)
-{
-    static const int refusals[] = {-EFAULT, -ENOMEM};
-    (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        struct fl_extent *e = lazy();
-        fake.rc[FAKE_REMAP] = refusals[i];
-        assert_null(fl_region_move(&region, e, MIB(32)));
-        for (size_t at = 0; at < MIB(16); at += MIB(3)) {
-            assert_int_equal(bytes(e)[at], 0x77);
-        }
-        assert_int_equal(e->state, FL_EXTENT_LIVE);
-        assert_int_equal(stats().in_use_bytes, MIB(18));
-        assert_int_equal(stats().live_extents, 2);
-        assert_int_equal(region.held.populated, MIB(2));
-        assert_guarded();
-    }
 }
 
 /* What is short is copied: glibc need not have mapped it. */
-static void a_confined_process_moves_by_maps_alone_what_libc_would(void **state)
+TEST_FROM(NULL, a_confined_process_moves_by_maps_alone_what_libc_would)
 {
-    (void)state;
     struct fl_extent *small = hemmed_in(NULL, 0, MIB(16));
     fl_sys_confine(true);
     assert_null(fl_region_move(&region, small, MIB(24)));
@@ -381,24 +263,4 @@ static void a_confined_process_moves_by_maps_alone_what_libc_would(void **state)
     assert_guarded();
     give(e);
     give(guard);
-    assert_settled();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(huge_pages_move_and_edges_are_copied),
-        cmocka_unit_test(only_what_it_has_not_got_is_populated),
-        cmocka_unit_test(what_does_not_move_is_copied),
-        cmocka_unit_test(what_is_left_behind_is_free_memory),
-        cmocka_unit_test(nothing_moves_now_so_it_is_copied),
-        cmocka_unit_test(where_pages_do_not_move_nothing_changes),
-        cmocka_unit_test(what_is_refused_changes_nothing),
-        cmocka_unit_test(at_the_limit_free_extents_give_the_rest),
-        cmocka_unit_test(maps_move_too),
-        cmocka_unit_test(a_confined_process_moves_by_maps_alone_what_libc_would),
-        cmocka_unit_test(lazy_memory_moves_as_one_map),
-        cmocka_unit_test(a_lazy_extent_that_cannot_move_is_as_it_was),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,37 +1,21 @@
 /* Statistics that add up, frees from signal handlers, and fork. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
-#include <pthread.h>
 #include <signal.h>
 
-static int each(void **state)
+/* What is live, and what is free, test_prop_region adds up after each operation. */
+TEST(figures_tell_peaks_hits_and_what_the_kernel_gave)
 {
-    (void)state;
-    region_begin(NULL);
-    return 0;
-}
-
-static void figures_add_up(void **state)
-{
-    (void)state;
     struct fl_cache *c = fl_cache_acquire(&region);
     struct fl_extent *a = take(MIB(1)), *b = take(MIB(2)), *d = take(KIB(64));
     struct fl_stats_values v = stats();
-    assert_int_equal(v.requests, 3);
-    assert_int_equal(v.live_extents, 3);
-    assert_int_equal(v.frees, 0);
-    assert_int_equal(v.in_use_bytes, MIB(3) + KIB(64));
-    assert_int_equal(v.populate_bytes, v.populated_bytes);
-    assert_int_equal(v.populated_bytes, MIB(4));
+    assert_int_equal(v.populate_bytes, MIB(4));
     assert_int_equal(v.stalls, 2);
     assert_int_equal(v.window_bytes, region.space.window.all.len);
     give(a);
-    assert_true(fl_extent_claim(b, region.epoch));
-    assert_null(fl_cache_put(&region, c, b));
+    (void)cache_put(c, b);
     v = stats();
-    assert_int_equal(v.live_extents, 1);
-    assert_int_equal(v.frees, 2);
+    assert_int_equal(v.live_extents, 1); /* what is cached is not live, and in use */
     assert_int_equal(v.in_use_bytes, MIB(2) + KIB(64));
     assert_int_equal(v.in_use_peak_bytes, MIB(3) + KIB(64));
     assert_ptr_equal(fl_cache_take(&region, c, MIB(2)), b);
@@ -39,20 +23,12 @@ static void figures_add_up(void **state)
     v = stats();
     assert_int_equal(v.requests, 4);
     assert_int_equal(v.cache_hits, 1);
-    assert_int_equal(v.live_extents, 2);
-    assert_int_equal(v.frees, 2);
     give(b);
     give(d);
     assert_int_equal(fl_region_purge(&region, 0), MIB(4));
     v = stats();
-    assert_int_equal(v.live_extents, 0);
-    assert_int_equal(v.requests, v.frees);
-    assert_int_equal(v.in_use_bytes, 0);
-    assert_int_equal(v.populated_bytes, 0);
     assert_int_equal(v.populated_peak_bytes, MIB(4));
     assert_int_equal(v.purge_bytes, MIB(4));
-    assert_int_equal(v.populate_bytes - v.purge_bytes, v.populated_bytes);
-    assert_sound();
 }
 
 static struct fl_extent *to_free[3];
@@ -60,7 +36,6 @@ static bool was_busy;
 
 static void free_in_handler(int sig)
 {
-    (void)sig;
     was_busy = fl_region_busy();
     for (int i = 0; i < 3; i++) {
         if (to_free[i] != NULL && fl_extent_claim(to_free[i], region.epoch)) {
@@ -69,9 +44,8 @@ static void free_in_handler(int sig)
     }
 }
 
-static void frees_of_a_signal_handler_wait_for_the_unlock(void **state)
+TEST(frees_of_a_signal_handler_wait_for_the_unlock)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         to_free[i] = take(KIB(64));
     }
@@ -85,51 +59,42 @@ static void frees_of_a_signal_handler_wait_for_the_unlock(void **state)
     assert_false(fl_region_busy());
     assert_int_equal(stats().live_extents, 0);
     assert_int_equal(fl_region_free(&region).bytes, MIB(2));
-    assert_sound();
 }
 
-static void a_lazy_block_freed_by_a_handler_loses_its_pages(void **state)
+/* A handler's free amid our work. */
+static void defer(struct fl_extent *e)
 {
-    struct fl_region_config c = {.huge = true, .eager_max = MIB(8)};
-    (void)state;
-    region_begin(&c);
+    fl_region_lock(&region);
+    assert_true(fl_extent_claim(e, region.epoch));
+    fl_region_defer(&region, e);
+    fl_region_unlock(&region);
+}
+
+TEST(a_lazy_block_freed_by_a_handler_loses_its_pages)
+{
+    region_begin(&(struct fl_region_config){.huge = true, .eager_max = MIB(8)});
     struct fl_extent *e = take(MIB(16));
     assert_int_equal(e->content, FL_CONTENT_LAZY);
     uintptr_t base = e->base;
     fill(e, 0xcc);
-    fl_region_lock(&region);
-    assert_true(fl_extent_claim(e, region.epoch));
-    fl_region_defer(&region, e);
-    fl_region_unlock(&region);
-    assert_sound();
+    defer(e);
     assert_int_equal(region.held.populated, 0); /* not looked at: all went */
     struct fl_extent *z = take_zeroed(MIB(1));
     assert_true(z->base == base && is_filled(z, 0));
-    assert_sound();
-    give(z);
-    assert_int_equal(fl_region_purge(&region, 0), MIB(2));
-    assert_int_equal(region.held.populated, 0);
-    assert_sound();
 }
 
 /* The handler cannot have it disarmed, for the worker may want the lock. */
-static void an_armed_block_freed_by_a_handler_loses_its_map(void **state)
+TEST(an_armed_block_freed_by_a_handler_loses_its_map)
 {
-    struct fl_region_config c = {.huge = true, .eager_max = MIB(8)};
-    (void)state;
-    region_begin(&c);
+    region_begin(&(struct fl_region_config){.huge = true, .eager_max = MIB(8)});
     struct fl_extent *e = take(MIB(16));
     assert_int_equal(e->content, FL_CONTENT_LAZY);
     e->armed = true;
     fake_forget();
-    fl_region_lock(&region);
-    assert_true(fl_extent_claim(e, region.epoch));
-    fl_region_defer(&region, e);
-    fl_region_unlock(&region);
+    defer(e);
     assert_int_equal(fake_purged(), MIB(16));
     assert_int_equal(region.held.populated, 0);
     assert_int_equal(fl_region_free(&region).bytes, 0);
-    assert_sound();
 }
 
 static int in_child(void)
@@ -156,18 +121,15 @@ static void fork_now(void)
     child_status = fork_beside(in_child);
 }
 
-static void a_child_forked_amid_a_purge_works(void **state)
+TEST(a_child_forked_amid_a_purge_works)
 {
-    (void)state;
-    struct fl_extent *e = take(MIB(4)), *guard = take(MIB(2));
+    struct fl_extent *e = take_walled(MIB(4));
     fill(e, 0xdd);
     give(e);
     child_status = -1;
     fake.on_purge = fork_now;
     assert_int_equal(fl_region_purge(&region, 0), MIB(4));
     assert_int_equal(child_status, 0);
-    assert_non_null(guard);
-    assert_sound();
 }
 
 static struct fl_cache *mine, *theirs;
@@ -200,14 +162,11 @@ static int orphans_in_child(void)
     return fl_region_check(&region) != NULL ? 4 : 0;
 }
 
-static void caches_of_threads_that_fork_left_behind_are_taken_over(void **state)
+TEST(caches_of_threads_that_fork_left_behind_are_taken_over)
 {
-    pthread_t t;
-    (void)state;
     mine = fl_cache_acquire(&region);
     struct fl_extent *e = take(KIB(128));
-    assert_int_equal(pthread_create(&t, NULL, get_a_cache, NULL), 0);
-    pthread_join(t, NULL);
+    run_beside(get_a_cache, NULL);
     assert_true(fl_extent_claim(e, region.epoch));
     fl_region_fork_lock(&region);
     /* Needs no lock, and so may come after the caches were emptied. */
@@ -217,12 +176,10 @@ static void caches_of_threads_that_fork_left_behind_are_taken_over(void **state)
     fl_region_fork_parent(&region);
     assert_int_equal(child_status, 0);
     assert_false(region.fork.orphans);
-    assert_sound();
 }
 
-static void during_a_fork_the_region_is_closed(void **state)
+TEST(during_a_fork_the_region_is_closed)
 {
-    (void)state;
     fl_region_fork_lock(&region);
     assert_true(fl_region_busy()); /* a handler that forks amid our own work sees the same */
     fl_region_leave();
@@ -248,18 +205,14 @@ static void *free_one(void *block)
     return NULL;
 }
 
-static void a_lock_that_was_taken_over_leaves_the_child_without_a_region(void **state)
+TEST(a_lock_that_was_taken_over_leaves_the_child_without_a_region)
 {
-    pthread_t t;
-    (void)state;
     struct fl_extent *e = take(MIB(4));
     fl_sys.wait = fl_sys_linux.wait;
     fl_region_fork_lock(&region);
-    assert_int_equal(pthread_create(&t, NULL, free_one, e), 0);
-    assert_int_equal(pthread_join(t, NULL), 0);
+    run_beside(free_one, e);
     assert_int_equal(fake_child(child_is_refused), 0);
     fl_region_fork_parent(&region);
-    assert_sound();
 }
 
 static int check_worker_in_child(void)
@@ -268,28 +221,10 @@ static int check_worker_in_child(void)
     return region.clock.has_worker || !region.wants_worker;
 }
 
-static void a_child_wants_a_worker_of_its_own(void **state)
+TEST(a_child_wants_a_worker_of_its_own)
 {
-    (void)state;
     assert_non_null(take(MIB(32)));
     fl_region_set_worker(&region, true);
-    child_status = fork_with(check_worker_in_child);
-    assert_int_equal(child_status, 0);
+    assert_int_equal(fork_with(check_worker_in_child), 0);
     assert_true(region.clock.has_worker);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(figures_add_up, each),
-        cmocka_unit_test_setup(frees_of_a_signal_handler_wait_for_the_unlock, each),
-        cmocka_unit_test_setup(a_lazy_block_freed_by_a_handler_loses_its_pages, each),
-        cmocka_unit_test_setup(an_armed_block_freed_by_a_handler_loses_its_map, each),
-        cmocka_unit_test_setup(a_child_forked_amid_a_purge_works, each),
-        cmocka_unit_test_setup(caches_of_threads_that_fork_left_behind_are_taken_over, each),
-        cmocka_unit_test_setup(during_a_fork_the_region_is_closed, each),
-        cmocka_unit_test_setup(a_lock_that_was_taken_over_leaves_the_child_without_a_region, each),
-        cmocka_unit_test_setup(a_child_wants_a_worker_of_its_own, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* Huge pages that fork split: which are collapsed, in which calls, and when the worker leaves off.
  * What the kernel tells of single pages is scripted. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 
@@ -19,9 +18,22 @@ static void split(unsigned k)
     page(k, MIB(2), MIB(2), false);
 }
 
+static void split_all(unsigned from, unsigned to)
+{
+    for (unsigned k = from; k < to; k++) {
+        split(k);
+    }
+}
+
 static void shared(unsigned k)
 {
     page(k, MIB(2), 0, true);
+}
+
+static void fork_once(void)
+{
+    fl_region_fork_lock(&region);
+    fl_region_fork_parent(&region);
 }
 
 /* Live memory of `len` bytes, and a fork that is over. */
@@ -30,9 +42,14 @@ static void forked(size_t len)
     region_begin(NULL);
     fake.pretend_populate = true;
     assert_non_null(take(len));
-    fl_region_fork_lock(&region);
-    fl_region_fork_parent(&region);
+    fork_once();
     fake_forget();
+}
+
+static int forked_begin(void **state)
+{
+    forked(MIB(40));
+    return 0;
 }
 
 /* One look at the whole window. */
@@ -68,10 +85,15 @@ static void assert_collapsed(size_t i, unsigned first, unsigned n)
     assert_int_equal(c->range.len, n * fl_page.huge);
 }
 
-static void before_a_fork_nothing_is_looked_at(void **state)
+/* A look that makes one of them whole, and looks again soon. */
+static void assert_look_mends(unsigned k)
 {
-    (void)state;
-    region_begin(NULL);
+    assert_true(look() == 100 * ms);
+    assert_collapsed(0, k, 1);
+}
+
+TEST(before_a_fork_nothing_is_looked_at)
+{
     assert_non_null(take(MIB(16)));
     split(1);
     fake_forget();
@@ -79,14 +101,11 @@ static void before_a_fork_nothing_is_looked_at(void **state)
     assert_int_equal(fake.nlog, 0);
 }
 
-static void a_fork_calls_the_worker_which_finds_nothing(void **state)
+TEST(a_fork_calls_the_worker_which_finds_nothing)
 {
-    (void)state;
-    region_begin(NULL);
     assert_non_null(take(MIB(16)));
     atomic_store(&region.wants_worker, false);
-    fl_region_fork_lock(&region);
-    fl_region_fork_parent(&region);
+    fork_once();
     assert_true(region.wants_worker);
     fake_forget();
     assert_true(look() == UINT64_MAX);
@@ -97,35 +116,25 @@ static void a_fork_calls_the_worker_which_finds_nothing(void **state)
     assert_int_equal(fake.nlog, 0); /* until the next one */
 }
 
-static void where_little_is_populated_a_fork_calls_no_worker(void **state)
+TEST(where_little_is_populated_a_fork_calls_no_worker)
 {
-    (void)state;
-    region_begin(NULL);
     assert_non_null(take(MIB(16) - MIB(2)));
     split(1);
     atomic_store(&region.wants_worker, false);
-    fl_region_fork_lock(&region);
-    fl_region_fork_parent(&region);
+    fork_once();
     assert_false(region.wants_worker);
     assert_true(look() == UINT64_MAX);
     assert_null(collapsed(0));
 }
 
-static void neighbours_that_are_worth_it_are_one_call(void **state)
+TEST_FROM(forked_begin, neighbours_that_are_worth_it_are_one_call)
 {
-    (void)state;
-    forked(MIB(40));
-    for (unsigned k = 3; k < 13; k++) {
-        if (k == 7) {
-            page(k, MIB(2), MIB(1) - KIB(4), false); /* less than half is its own */
-        } else if (k == 10) {
-            page(k, MIB(2) - KIB(4), MIB(2) - KIB(4), false); /* not all of it is there */
-        } else if (k == 11) {
-            page(k, MIB(2), MIB(1), false); /* just enough */
-        } else {
-            split(k);
-        }
-    }
+    split_all(3, 7);
+    page(7, MIB(2), MIB(1) - KIB(4), false); /* less than half is its own */
+    split_all(8, 10);
+    page(10, MIB(2) - KIB(4), MIB(2) - KIB(4), false); /* not all of it is there */
+    page(11, MIB(2), MIB(1), false);                   /* just enough */
+    split(12);
     split(19);
     assert_true(look() == 100 * ms);
     assert_collapsed(0, 3, 4);
@@ -136,10 +145,8 @@ static void neighbours_that_are_worth_it_are_one_call(void **state)
     assert_int_equal(stats().repair_bytes, MIB(18));
 }
 
-static void it_ends_when_nothing_is_left(void **state)
+TEST_FROM(forked_begin, it_ends_when_nothing_is_left)
 {
-    (void)state;
-    forked(MIB(40));
     split(4);
     assert_true(look() == 100 * ms);
     assert_int_equal(fake.npages, 0);
@@ -147,19 +154,10 @@ static void it_ends_when_nothing_is_left(void **state)
     fake_forget();
     assert_true(look() == UINT64_MAX);
     assert_int_equal(fake.nlog, 0);
-    forked(MIB(40));
-    shared(4);
-    for (int i = 0; i < 20; i++) { /* as long as the child may live */
-        assert_true(look() != UINT64_MAX);
-    }
-    fake.npages = 0;
-    assert_true(look() == UINT64_MAX);
 }
 
-static void it_looks_less_and_less_often(void **state)
+TEST_FROM(forked_begin, it_looks_less_and_less_often)
 {
-    (void)state;
-    forked(MIB(40));
     shared(4);
     static const unsigned rests[] = {200, 400, 800, 1000, 1000};
     for (size_t i = 0; i < sizeof rests / sizeof rests[0]; i++) {
@@ -168,43 +166,46 @@ static void it_looks_less_and_less_often(void **state)
     fake.npages = 0;
     page(4, MIB(2), MIB(2), false); /* the parent has rewritten it */
     shared(5);
-    assert_true(look() == 100 * ms);
-    assert_collapsed(0, 4, 1);
+    assert_look_mends(4);
     assert_true(look() == 200 * ms);
+    fake.npages = 0;
+    assert_true(look() == UINT64_MAX);
 }
 
-static void it_gives_up_when_nothing_changes_for_long(void **state)
+/* Looks until it wants none; for ten minutes. */
+static void look_for_long(void)
 {
-    (void)state;
     uint64_t sum = 0, ns;
-    forked(MIB(16));
-    shared(0);
+
     while ((ns = look()) != UINT64_MAX) {
         sum += ns;
         assert_true(sum < 1000000 * ms);
     }
-    assert_true(sum >= 590000 * ms); /* ten minutes */
-    split(1);
-    assert_true(look() == UINT64_MAX);
-    fl_region_fork_lock(&region); /* the next fork begins anew */
-    fl_region_fork_parent(&region);
-    assert_true(look() == 100 * ms);
-    assert_collapsed(0, 1, 1);
+    assert_true(sum >= 590000 * ms);
 }
 
-static void only_what_is_committed_is_looked_at(void **state)
+TEST_FROM(NULL, it_gives_up_when_nothing_changes_for_long)
 {
-    static const struct fl_region_config c = {.huge = true, .eager_max = MIB(100)};
-    (void)state;
-    region_begin(&c);
+    forked(MIB(16));
+    shared(0);
+    look_for_long();
+    split(1);
+    assert_true(look() == UINT64_MAX);
+    fork_once(); /* the next fork begins anew */
+    assert_look_mends(1);
+}
+
+TEST_FROM(NULL, only_what_is_committed_is_looked_at)
+{
+    region_begin(&(struct fl_region_config){.huge = true, .eager_max = MIB(100)});
     fake.pretend_populate = true;
-    struct fl_extent *a = take(MIB(6)), *hole = take(MIB(10)), *b = take(MIB(90)),
-                     *lazy = take(MIB(200));
+    struct fl_extent *a = take(MIB(6)), *hole = take(MIB(10)), *lazy;
+    assert_non_null(take(MIB(90)));
+    lazy = take(MIB(200));
     give(hole);
     assert_int_equal(fl_region_purge(&region, 0), MIB(10));
     assert_int_equal(lazy->content, FL_CONTENT_LAZY);
-    fl_region_fork_lock(&region);
-    fl_region_fork_parent(&region);
+    fork_once();
     fake_forget();
     assert_true(look() == UINT64_MAX);
     uintptr_t at = region.space.first;
@@ -217,17 +218,13 @@ static void only_what_is_committed_is_looked_at(void **state)
         sum += r.len;
     }
     assert_int_equal(sum, MIB(296));
-    assert_non_null(b);
 }
 
-static void a_collapse_that_is_refused_is_tried_again(void **state)
+/* No huge page is to be had: not for now, where one was busy, or for good, for such a map. */
+TEST_FROM(forked_begin, what_is_refused_for_now_is_tried_again)
 {
-    (void)state;
-    forked(MIB(40));
-    for (unsigned k = 2; k < 6; k++) {
-        split(k);
-    }
-    fake.rc[FAKE_ADVISE] = -EAGAIN; /* no huge page to be had, or one of them is busy */
+    split_all(2, 6);
+    fake.rc[FAKE_ADVISE] = -EAGAIN;
     assert_true(look() == 200 * ms);
     assert_collapsed(0, 2, 4);
     assert_int_equal(stats().repair_bytes, 0);
@@ -237,29 +234,27 @@ static void a_collapse_that_is_refused_is_tried_again(void **state)
     assert_true(look() == UINT64_MAX);
 }
 
-static void one_that_cannot_be_collapsed_does_not_keep_the_others_small(void **state)
+TEST_FROM(NULL, one_that_cannot_be_collapsed_does_not_keep_the_others_small)
 {
-    static const int refusals[] = {-EINVAL, -EAGAIN};
-    (void)state;
+    const struct {
+        int refusal;
+        uint64_t then, at_last;
+    } row[] = {{-EINVAL, UINT64_MAX, UINT64_MAX}, {-EAGAIN, 200 * ms, 100 * ms}};
     for (size_t i = 0; i < 2; i++) {
         forked(MIB(40));
-        for (unsigned k = 2; k < 10; k++) {
-            split(k);
-        }
-        fake.page[2].refusal = refusals[i]; /* for good: such a map; for now: it is busy */
+        split_all(2, 10);
+        fake.page[2].refusal = row[i].refusal;
         assert_true(look() == 100 * ms);
         assert_int_equal(stats().repair_bytes, MIB(14));
         assert_int_equal(fake.npages, 1);
-        assert_true(look() == (i == 0 ? UINT64_MAX : 200 * ms));
+        assert_true(look() == row[i].then);
         fake.page[0].refusal = 0;
-        assert_true(look() == (i == 0 ? UINT64_MAX : 100 * ms));
+        assert_true(look() == row[i].at_last);
     }
 }
 
-static void without_the_kernel_s_word_nothing_is_collapsed(void **state)
+TEST_FROM(forked_begin, without_the_kernel_s_word_nothing_is_collapsed)
 {
-    (void)state;
-    forked(MIB(40));
     split(3);
     fake.rc[FAKE_FIND_SPLIT] = -ENOSYS;
     assert_true(look() == UINT64_MAX);
@@ -276,16 +271,14 @@ static void fork_again(struct fl_range r)
 {
     if (!forked_again && r.base >= region.space.first + 20 * fl_page.huge) {
         forked_again = true;
-        fl_region_fork_lock(&region);
-        fl_region_fork_parent(&region);
+        fork_once();
         fake.npages = 0;
         split(1); /* what was mended is split again */
     }
 }
 
-static void a_fork_amid_a_look_begins_anew(void **state)
+TEST_FROM(NULL, a_fork_amid_a_look_begins_anew)
 {
-    (void)state;
     for (unsigned k = 20; k < 60; k += 39) { /* in the first batch, and at the very end */
         forked(MIB(120));
         forked_again = false;
@@ -304,86 +297,68 @@ static void a_fork_amid_a_look_begins_anew(void **state)
     }
 }
 
-static void pages_that_came_small_are_made_huge(void **state)
+TEST(pages_that_came_small_are_made_huge)
 {
-    (void)state;
-    region_begin(NULL);
-    struct fl_extent *e = take(MIB(16));
+    assert_non_null(take(MIB(16)));
     split(2);
     atomic_store(&region.pages.pace.left_base, true);
-    assert_true(look() == 100 * ms);
-    assert_collapsed(0, 2, 1);
+    assert_look_mends(2);
     assert_true(look() == UINT64_MAX);
-    assert_non_null(e);
 }
 
-static const struct fl_region_config by_collapse = {.huge = true, .collapse = true};
-
-static void where_faults_bring_none_new_memory_is_looked_at(void **state)
+/* Faults bring no huge pages: what is new is looked at. */
+static int collapse_begin(void **state)
 {
-    (void)state;
-    region_begin(&by_collapse);
+    region_begin(&(struct fl_region_config){.huge = true, .collapse = true});
     fake.pretend_populate = true;
+    return 0;
+}
+
+TEST_FROM(collapse_begin, where_faults_bring_none_new_memory_is_looked_at)
+{
     assert_non_null(take(MIB(16) - MIB(2)));
     assert_false(region.wants_worker); /* so little is not worth a thread */
     assert_non_null(take(MIB(2)));
     assert_true(atomic_exchange(&region.wants_worker, false));
     split(2);
     page(4, MIB(2) - KIB(4), MIB(2) - KIB(4), false); /* not all of it is there */
-    assert_true(look() == 100 * ms);
-    assert_collapsed(0, 2, 1);
+    assert_look_mends(2);
     assert_null(collapsed(1));
     assert_int_equal(stats().repair_bytes, MIB(2));
 }
 
 /* It may be touched later: the looks go on, and end. */
-static void what_is_touched_later_becomes_huge_too(void **state)
+TEST_FROM(collapse_begin, what_is_touched_later_becomes_huge_too)
 {
-    (void)state;
-    region_begin(&by_collapse);
-    fake.pretend_populate = true;
     assert_non_null(take(MIB(16)));
     assert_true(look() == 200 * ms);
     assert_true(look() == 400 * ms);
     split(3);
-    assert_true(look() == 100 * ms);
-    assert_collapsed(0, 3, 1);
+    assert_look_mends(3);
     (void)look();
     (void)look();
     assert_non_null(take(MIB(4)));
     assert_true(look() == 200 * ms); /* as at the beginning */
-    uint64_t sum = 0, ns;
-    while ((ns = look()) != UINT64_MAX) {
-        sum += ns;
-        assert_true(sum < 1000000 * ms);
-    }
-    assert_true(sum >= 590000 * ms);
+    look_for_long();
     atomic_store(&region.wants_worker, false);
     assert_non_null(take(MIB(4)));
     assert_true(region.wants_worker);
     assert_true(look() == 200 * ms);
 }
 
-static void while_memory_is_short_nothing_is_copied(void **state)
+TEST_FROM(collapse_begin, while_memory_is_short_nothing_is_copied)
 {
-    (void)state;
-    region_begin(&by_collapse);
-    fake.pretend_populate = true;
     assert_non_null(take(MIB(16)));
     split(2);
     atomic_store(&region.tight, true);
     assert_true(look() == 1000 * ms);
     assert_null(collapsed(0));
     atomic_store(&region.tight, false);
-    assert_true(look() == 100 * ms);
-    assert_collapsed(0, 2, 1);
+    assert_look_mends(2);
 }
 
-static void where_the_kernel_collapses_nothing_the_looks_end(void **state)
+TEST_FROM(collapse_begin, where_the_kernel_collapses_nothing_the_looks_end)
 {
-    (void)state;
-    region_begin(&by_collapse);
-    fake.pretend_populate = true;
     assert_non_null(take(MIB(16)));
     split(2);
     split(5);
@@ -395,25 +370,21 @@ static void where_the_kernel_collapses_nothing_the_looks_end(void **state)
     assert_int_equal(fake.nlog, 0);
 }
 
-static void without_huge_pages_there_is_nothing_to_repair(void **state)
+TEST_FROM(NULL, without_huge_pages_there_is_nothing_to_repair)
 {
-    static const struct fl_region_config c = {.huge = false};
-    (void)state;
-    region_begin(&c);
+    region_begin(&(struct fl_region_config){.huge = false});
     assert_non_null(take(MIB(16)));
     split(2);
-    fl_region_fork_lock(&region);
-    fl_region_fork_parent(&region);
+    fork_once();
     assert_true(look() == UINT64_MAX);
     assert_null(collapsed(0));
 }
 
 /* A look ends amid it and goes on there: its blocks' entries in the pagemap are theirs. */
-static void blocks_of_a_divided_extent_are_still_found(void **state)
+TEST_FROM(NULL, blocks_of_a_divided_extent_are_still_found)
 {
-    (void)state;
     enum { SHIFT = 16 };
-    struct fl_inner in = {.shift = SHIFT};
+    static struct fl_inner in = {.shift = SHIFT};
     forked(MIB(16));
     assert_int_equal(fl_inner_open(&region, &in, MIB(256)), 0);
     assert_true(fl_inner_fill(&region, &in, fl_extent_range(in.outer)));
@@ -427,31 +398,4 @@ static void blocks_of_a_divided_extent_are_still_found(void **state)
         in.block[i].state = FL_EXTENT_UNUSED;
     }
     fl_inner_close(&region, &in);
-    assert_sound();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(before_a_fork_nothing_is_looked_at),
-        cmocka_unit_test(a_fork_calls_the_worker_which_finds_nothing),
-        cmocka_unit_test(where_little_is_populated_a_fork_calls_no_worker),
-        cmocka_unit_test(neighbours_that_are_worth_it_are_one_call),
-        cmocka_unit_test(it_ends_when_nothing_is_left),
-        cmocka_unit_test(it_looks_less_and_less_often),
-        cmocka_unit_test(it_gives_up_when_nothing_changes_for_long),
-        cmocka_unit_test(only_what_is_committed_is_looked_at),
-        cmocka_unit_test(a_collapse_that_is_refused_is_tried_again),
-        cmocka_unit_test(one_that_cannot_be_collapsed_does_not_keep_the_others_small),
-        cmocka_unit_test(without_the_kernel_s_word_nothing_is_collapsed),
-        cmocka_unit_test(a_fork_amid_a_look_begins_anew),
-        cmocka_unit_test(pages_that_came_small_are_made_huge),
-        cmocka_unit_test(where_faults_bring_none_new_memory_is_looked_at),
-        cmocka_unit_test(what_is_touched_later_becomes_huge_too),
-        cmocka_unit_test(while_memory_is_short_nothing_is_copied),
-        cmocka_unit_test(where_the_kernel_collapses_nothing_the_looks_end),
-        cmocka_unit_test(without_huge_pages_there_is_nothing_to_repair),
-        cmocka_unit_test(blocks_of_a_divided_extent_are_still_found),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,11 @@
 /* What is told of memory: which of it is live, free, stock and tables, and how much of each the
  * kernel has in memory. What is true is asked of the real kernel by mincore(2), page for page. */
 #include "region/free/isolated.h"
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-
-static const struct fl_region_config waiting = {.huge = true, .wait_for_touch = true};
-
-static int each(void **state)
-{
-    (void)state;
-    region_begin(&waiting);
-    return 0;
-}
 
 static struct fl_residency_values look(void)
 {
@@ -40,50 +30,12 @@ static void touch(struct fl_extent *e, size_t from, size_t to)
     }
 }
 
-static void what_waits_for_its_touch_is_not_in_memory(void **state)
+TEST_FROM(waiting_begin, what_a_thread_cache_holds_is_free)
 {
-    (void)state;
-    struct fl_extent *e = take(MIB(512));
-    struct fl_residency_values v = look();
-    assert_int_equal(v.live_bytes, MIB(512));
-    assert_int_equal(v.live_resident_bytes, 0);
-    touch(e, 0, MIB(512) / 50);
-    v = look();
-    assert_int_equal(v.live_bytes, MIB(512));
-    assert_int_equal(v.live_resident_bytes, resident(fl_extent_range(e)));
-    assert_in_range(v.live_resident_bytes, MIB(10), MIB(12));
-    assert_int_equal(v.free_bytes + v.unknown_bytes, 0);
-    assert_int_equal(stats().populated_bytes, MIB(512)); /* the most that it may become */
-    assert_settled();
-}
-
-static void what_was_freed_is_free_until_it_goes_back(void **state)
-{
-    (void)state;
-    struct fl_extent *e = take(MIB(64)), *wall = take(MIB(2));
-    touch(e, MIB(6), MIB(9));
-    size_t there = resident(fl_extent_range(e));
-    give(e);
-    struct fl_residency_values v = look();
-    assert_int_equal(v.live_bytes, MIB(2));
-    assert_int_equal(v.live_resident_bytes, 0);
-    assert_int_equal(v.free_bytes, MIB(64));
-    assert_int_equal(v.free_resident_bytes, there);
-    assert_int_equal(stats().free_held_bytes, MIB(64));
-    (void)fl_region_purge(&region, 0);
-    v = look();
-    assert_int_equal(v.free_bytes + v.free_resident_bytes, 0);
-    give(wall);
-}
-
-static void what_a_thread_cache_holds_is_free(void **state)
-{
-    (void)state;
     struct fl_cache *c = fl_cache_acquire(&region);
     struct fl_extent *e = take(MIB(4));
     fill(e, 1);
-    assert_true(fl_extent_claim(e, region.epoch));
-    assert_null(fl_cache_put(&region, c, e));
+    (void)cache_put(c, e);
     struct fl_residency_values v = look();
     assert_int_equal(v.live_bytes, 0);
     assert_int_equal(v.free_bytes, MIB(4));
@@ -96,11 +48,9 @@ static void what_a_thread_cache_holds_is_free(void **state)
     assert_int_equal(look().live_resident_bytes, MIB(4));
 }
 
-static void the_stock_is_told_apart(void **state)
+TEST_FROM(waiting_begin, the_stock_is_told_apart)
 {
-    static const struct fl_region_config wish = {.huge = true, .stock = MIB(64)};
-    (void)state;
-    if (!stock_filled(&wish)) {
+    if (!stock_filled(&(struct fl_region_config){.huge = true, .stock = MIB(64)})) {
         return;
     }
     struct fl_residency_values v = look();
@@ -112,9 +62,8 @@ static void the_stock_is_told_apart(void **state)
     assert_int_equal(v.live_resident_bytes + v.free_resident_bytes, 0);
 }
 
-static void tables_are_told(void **state)
+TEST_FROM(waiting_begin, tables_are_told)
 {
-    (void)state;
     struct fl_range pagemap = {region.space.pagemap.all.base, 0}, descriptors = {0, 0};
     assert_non_null(take(MIB(768)));
     pagemap.len = region.space.pagemap.grown;
@@ -130,10 +79,9 @@ enum { BLOCKS = 1500 };
 static struct fl_extent *block[BLOCKS];
 
 /* More extents than are noted at a time, of every state. */
-static void each_extent_counts_once(void **state)
+TEST_FROM(waiting_begin, each_extent_counts_once)
 {
     size_t live = 0, all = 0, live_there = 0;
-    (void)state;
     for (size_t i = 0; i < BLOCKS; i++) {
         block[i] = take(KIB(64) + i % 7 * KIB(4));
         touch(block[i], 0, i % 3 * KIB(16));
@@ -143,7 +91,7 @@ static void each_extent_counts_once(void **state)
     for (size_t i = 0; i < BLOCKS; i++) {
         if (i % 2 == 0 || (i > 600 && i < 700)) {
             live += block[i]->len;
-            live_there += resident(fl_extent_range(block[i]));
+            live_there += bytes_there(block[i]);
         } else {
             give(block[i]);
         }
@@ -155,7 +103,6 @@ static void each_extent_counts_once(void **state)
     assert_int_equal(v.free_bytes, stats().free_held_bytes);
     assert_int_equal(v.free_resident_bytes, all - live_there);
     assert_int_equal(v.unknown_bytes, 0);
-    assert_settled();
 }
 
 static int present_unlocked(struct fl_range r, size_t *out_bytes)
@@ -168,18 +115,16 @@ static int present_unlocked(struct fl_range r, size_t *out_bytes)
     return fl_sys_linux.present(r, out_bytes);
 }
 
-static void no_call_waits_for_the_kernel(void **state)
+TEST_FROM(waiting_begin, no_call_waits_for_the_kernel)
 {
-    static const struct fl_region_config c = {.huge = true, .eager_max = MIB(16)};
-    (void)state;
-    region_begin(&c);
+    region_begin(&(struct fl_region_config){.huge = true, .eager_max = MIB(16)});
     fl_sys.present = present_unlocked;
     struct fl_extent *e = take(MIB(1000));
     assert_int_equal(e->content, FL_CONTENT_LAZY);
     touch(e, MIB(999), MIB(1000));
     struct fl_residency_values v = look();
     assert_int_equal(v.live_bytes, MIB(1000));
-    assert_int_equal(v.live_resident_bytes, resident(fl_extent_range(e)));
+    assert_int_equal(v.live_resident_bytes, bytes_there(e));
     assert_int_equal(region.pages.asking.word, 0);
 }
 
@@ -225,7 +170,7 @@ static void claim_the_rest(void)
 /* Where the walk goes on another extent lies by then, which begins below. */
 static void changed_meanwhile(void (*change)(void), size_t live)
 {
-    region_begin(&waiting);
+    (void)waiting_begin(NULL);
     for (size_t i = 0; i < PAIRS; i++) {
         block[i] = take(MIB(2));
     }
@@ -242,9 +187,8 @@ static void changed_meanwhile(void (*change)(void), size_t live)
     assert_int_equal(v.unknown_bytes, 0);
 }
 
-static void the_walk_goes_on_in_what_is_there_by_then(void **state)
+TEST_FROM(waiting_begin, the_walk_goes_on_in_what_is_there_by_then)
 {
-    (void)state;
     changed_meanwhile(free_the_rest, MIB(32)); /* of 32 ranges that were noted at first */
     assert_settled();
     changed_meanwhile(use_the_rest, MIB(32) + MIB(104));
@@ -253,12 +197,10 @@ static void the_walk_goes_on_in_what_is_there_by_then(void **state)
     fl_region_lock(&region);
     fl_isolated_return(&region, block[KEPT], false);
     fl_region_unlock(&region);
-    assert_settled();
 }
 
-static void mincore_tells_the_same(void **state)
+TEST_FROM(waiting_begin, mincore_tells_the_same)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(64)), *f = take(MIB(64));
     touch(e, MIB(3), MIB(30));
     touch(f, MIB(1), MIB(6));
@@ -272,9 +214,8 @@ static void mincore_tells_the_same(void **state)
 }
 
 /* The program has unmapped a part, of which mincore says nothing else. */
-static void a_hole_in_a_block_is_not_in_memory(void **state)
+TEST_FROM(waiting_begin, a_hole_in_a_block_is_not_in_memory)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(8));
     fill(e, 1);
     struct fl_range hole = {e->base + MIB(3), KIB(12)};
@@ -287,41 +228,33 @@ static void a_hole_in_a_block_is_not_in_memory(void **state)
     }
 }
 
-static void what_is_unknown_is_not_guessed(void **state)
+/* The kernel refuses; a confined process does not ask. */
+TEST_FROM(waiting_begin, what_is_unknown_is_not_guessed)
 {
-    (void)state;
-    struct fl_extent *e = take(MIB(64));
-    fill(e, 1);
-    give(take(MIB(2)));
-    fake.rc[FAKE_PRESENT] = fake.rc[FAKE_RESIDENT] = -EPERM;
-    struct fl_residency_values v = look();
-    assert_int_equal(v.live_bytes, MIB(64));
-    assert_int_equal(v.free_bytes, MIB(2));
-    assert_int_equal(v.live_resident_bytes + v.free_resident_bytes + v.table_resident_bytes, 0);
-    assert_int_equal(v.unknown_bytes, v.live_bytes + v.free_bytes + v.table_bytes);
-}
-
-static void a_confined_process_is_not_asked_for(void **state)
-{
-    (void)state;
-    assert_non_null(take(MIB(64)));
-    fake_forget();
-    fl_sys_confine(true);
-    struct fl_residency_values v = look();
-    fl_sys_confine(false);
-    assert_int_equal(fake.count[FAKE_PRESENT] + fake.count[FAKE_RESIDENT], 0);
-    assert_int_equal(v.unknown_bytes, v.live_bytes + v.table_bytes);
+    for (int confined = 0; confined < 2; confined++) {
+        (void)waiting_begin(NULL);
+        fill(take(MIB(64)), 1);
+        give(take(MIB(2)));
+        fake.rc[FAKE_PRESENT] = fake.rc[FAKE_RESIDENT] = confined ? 0 : -EPERM;
+        fake_forget();
+        fl_sys_confine(confined);
+        struct fl_residency_values v = look();
+        fl_sys_confine(false);
+        assert_int_equal(fake.count[FAKE_PRESENT] + fake.count[FAKE_RESIDENT] == 0, confined);
+        assert_int_equal(v.live_bytes, MIB(64));
+        assert_int_equal(v.free_bytes, MIB(2));
+        assert_int_equal(v.live_resident_bytes + v.free_resident_bytes + v.table_resident_bytes, 0);
+        assert_int_equal(v.unknown_bytes, v.live_bytes + v.free_bytes + v.table_bytes);
+    }
 }
 
 /* The kernel's page of zeros is not counted as memory. */
-static void what_was_only_read_is_not_in_memory(void **state)
+TEST_FROM(waiting_begin, what_was_only_read_is_not_in_memory)
 {
-    static const struct fl_region_config base_pages = {.wait_for_touch = true};
-    (void)state;
-    region_begin(&base_pages);
+    region_begin(&(struct fl_region_config){.wait_for_touch = true});
     struct fl_extent *e = take(MIB(8));
     assert_true(is_filled(e, 0));
-    assert_int_equal(resident(fl_extent_range(e)), MIB(8)); /* as mincore has it */
+    assert_int_equal(bytes_there(e), MIB(8)); /* as mincore has it */
     assert_int_equal(look().live_resident_bytes, 0);
 }
 
@@ -329,12 +262,9 @@ enum { SHIFT = 16 };
 #define GRANULE ((size_t)1 << SHIFT)
 
 /* Of a divided extent blocks are live, and the rest that is held is free. */
-static void what_is_divided_is_told_by_its_blocks(void **state)
+TEST_FROM(waiting_begin, what_is_divided_is_told_by_its_blocks)
 {
-    static struct fl_inner in;
-    (void)state;
-    memset(&in, 0, sizeof in);
-    in.shift = SHIFT;
+    static struct fl_inner in = {.shift = SHIFT};
     assert_int_equal(fl_inner_open(&region, &in, MIB(128)), 0);
     struct fl_range all = fl_extent_range(in.outer), half = {all.base, MIB(64)};
     assert_int_equal(look().live_bytes + look().free_bytes, 0);
@@ -356,46 +286,20 @@ static void what_is_divided_is_told_by_its_blocks(void **state)
         in.block[i].state = FL_EXTENT_UNUSED;
     }
     fl_inner_close(&region, &in);
-    assert_settled();
 }
 
-static void a_handler_amid_the_regions_work_gets_no_answer(void **state)
+TEST_FROM(waiting_begin, a_handler_amid_the_regions_work_gets_no_answer)
 {
     struct fl_residency_values v = {.live_bytes = 42};
-    (void)state;
     fl_region_enter();
     assert_int_equal(fl_region_residency(&region, &v), -EBUSY);
     fl_region_leave();
     assert_int_equal(v.live_bytes, 42);
 }
 
-static void before_the_first_request_there_is_nothing(void **state)
+TEST_FROM(waiting_begin, before_the_first_request_there_is_nothing)
 {
-    (void)state;
     struct fl_residency_values v = look();
     assert_int_equal(v.live_bytes + v.free_bytes + v.stock_bytes + v.unknown_bytes, 0);
     assert_int_equal(v.table_bytes, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(what_waits_for_its_touch_is_not_in_memory, each),
-        cmocka_unit_test_setup(what_was_freed_is_free_until_it_goes_back, each),
-        cmocka_unit_test_setup(what_a_thread_cache_holds_is_free, each),
-        cmocka_unit_test_setup(the_stock_is_told_apart, each),
-        cmocka_unit_test_setup(tables_are_told, each),
-        cmocka_unit_test_setup(each_extent_counts_once, each),
-        cmocka_unit_test_setup(no_call_waits_for_the_kernel, each),
-        cmocka_unit_test_setup(the_walk_goes_on_in_what_is_there_by_then, each),
-        cmocka_unit_test_setup(mincore_tells_the_same, each),
-        cmocka_unit_test_setup(a_hole_in_a_block_is_not_in_memory, each),
-        cmocka_unit_test_setup(what_is_unknown_is_not_guessed, each),
-        cmocka_unit_test_setup(a_confined_process_is_not_asked_for, each),
-        cmocka_unit_test_setup(what_was_only_read_is_not_in_memory, each),
-        cmocka_unit_test_setup(what_is_divided_is_told_by_its_blocks, each),
-        cmocka_unit_test_setup(a_handler_amid_the_regions_work_gets_no_answer, each),
-        cmocka_unit_test_setup(before_the_first_request_there_is_nothing, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

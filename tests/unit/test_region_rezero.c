@@ -2,8 +2,7 @@
  * has nothing to do. The linker wraps fl_zero_streaming (CMakeLists.txt): so the tests count what
  * is cleared, and do something meanwhile. */
 #include "region/back/purge.h"
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <string.h>
 
@@ -28,7 +27,6 @@ void __wrap_fl_zero_streaming(void *base, size_t len)
 
 static int each(void **state)
 {
-    (void)state;
     region_begin(NULL);
     cleared = pieces = 0;
     meanwhile = NULL;
@@ -43,50 +41,28 @@ static uint64_t look_twice(void)
     return fl_region_rezero(&region);
 }
 
-static struct fl_extent *guard;
-
-/* A free extent of `len` bytes full of 0xee, `into` bytes behind the first address, before a
- * guard. */
-static struct fl_extent *dirty(size_t into, size_t len)
+/* A free extent of `len` bytes full of 0xee from the first address on, before a guard. */
+static struct fl_extent *dirty(size_t len)
 {
-    if (into != 0) {
-        fill(take(into), 0x22);
-    }
     struct fl_extent *e = take(len);
     uintptr_t base = e->base;
-    guard = take(MIB(2));
+
+    (void)take_guard(MIB(2));
     fill(e, 0xee);
-    fill(guard, 0x11);
     give(e);
     return fl_extent_free_at(&region.space, base, 0);
 }
 
-static void assert_guarded(void)
+/* 64 MiB, and a look has found that no request comes. */
+static void dirty_and_quiet(void)
 {
-    assert_true(is_filled(guard, 0x11));
-    assert_settled();
-}
-
-static void where_first_touches_wait_it_takes_a_piece_at_a_time(void **state)
-{
-    const struct fl_region_config c = {.huge = true, .first_touch = true};
-    (void)state;
-    region_begin(&c);
-    (void)dirty(0, MIB(40));
+    (void)dirty(MIB(64));
     (void)fl_region_rezero(&region);
-    for (unsigned i = 1; i <= 3; i++) {
-        assert_int_equal(fl_region_rezero(&region), 0);
-        assert_int_equal(pieces, i);
-    }
-    assert_int_equal(cleared, MIB(40));
-    assert_int_equal(fl_region_rezero(&region), UINT64_MAX);
-    assert_guarded();
 }
 
-static void it_waits_for_a_quiet_while(void **state)
+TEST_FROM(each, it_waits_for_a_quiet_while)
 {
-    (void)state;
-    struct fl_extent *e = dirty(0, MIB(8));
+    struct fl_extent *e = dirty(MIB(8));
     uint64_t ns = rest_least;
     for (int i = 0; i < 6; i++) { /* a request at least between two looks */
         ns = ns < rest_most ? 2 * ns : rest_most;
@@ -98,13 +74,11 @@ static void it_waits_for_a_quiet_while(void **state)
     assert_int_equal(e->zeroed.len, 0);
     assert_true(fl_region_rezero(&region) == UINT64_MAX);
     assert_int_equal(cleared, MIB(8));
-    assert_guarded();
 }
 
-static void calloc_clears_nothing_of_it(void **state)
+TEST_FROM(each, calloc_clears_nothing_of_it)
 {
-    (void)state;
-    struct fl_extent *e = dirty(0, MIB(40));
+    struct fl_extent *e = dirty(MIB(40));
     uintptr_t base = e->base;
     (void)look_twice();
     assert_int_equal(cleared, MIB(40));
@@ -119,34 +93,11 @@ static void calloc_clears_nothing_of_it(void **state)
     memset((void *)(base + MIB(10)), 0xcc, MIB(30)); /* clearing would take that away */
     z = take_zeroed(MIB(30));
     assert_true(is_filled(z, 0xcc));
-    assert_guarded();
 }
 
-static void what_was_used_since_is_dirty_again(void **state)
+TEST_FROM(each, dirty_parts_on_either_side_are_cleared_and_join)
 {
-    (void)state;
-    uintptr_t base = dirty(0, MIB(16))->base;
-    (void)look_twice();
-    struct fl_extent *a = take(MIB(4)), *b = take(MIB(4));
-    fill(a, 1);
-    fill(b, 1);
-    assert_true(fl_region_resize(&region, b, MIB(6)));
-    memset(bytes(b), 1, MIB(6));
-    assert_true(fl_region_resize(&region, b, MIB(1)));
-    give(a);
-    struct fl_extent *z = take_zeroed(MIB(4));
-    assert_true(z->base == base && is_filled(z, 0));
-    give(b);
-    give(z);
-    z = take_zeroed(MIB(16));
-    assert_true(z->base == base && is_filled(z, 0));
-    assert_guarded();
-}
-
-static void dirty_parts_on_either_side_are_cleared_and_join(void **state)
-{
-    (void)state;
-    uintptr_t base = dirty(0, MIB(24))->base;
+    uintptr_t base = dirty(MIB(24))->base;
     (void)look_twice();
     struct fl_extent *a = take(MIB(6)), *b = take(MIB(12)), *d = take(MIB(6));
     fill(a, 1);
@@ -164,33 +115,27 @@ static void dirty_parts_on_either_side_are_cleared_and_join(void **state)
     e = fl_extent_free_at(&region.space, base, 0);
     assert_int_equal(e->zeroed.len, MIB(24));
     assert_true(is_filled(take_zeroed(MIB(24)), 0));
-    assert_guarded();
 }
 
-static void small_remains_are_left_alone(void **state)
+TEST_FROM(each, small_remains_are_left_alone)
 {
-    (void)state;
-    struct fl_extent *a = take(KIB(512)), *e = take(MIB(4)), *b = take(KIB(4)),
-                     *small = take(KIB(900));
+    assert_non_null(take(KIB(512)));
+    struct fl_extent *e = take(MIB(4));
+    assert_non_null(take(KIB(4)));
+    struct fl_extent *small = take(KIB(900));
     uintptr_t large_base = e->base, small_base = small->base;
-    guard = take(MIB(2));
-    fill(guard, 0x11);
+    (void)take_guard(MIB(2));
     give(e); /* from 0.5 to 4.5: one whole huge page */
     give(small);
     (void)look_twice();
     assert_int_equal(cleared, MIB(2));
     assert_int_equal(fl_extent_free_at(&region.space, large_base, 0)->zeroed.len, MIB(2));
     assert_int_equal(fl_extent_free_at(&region.space, small_base, 0)->zeroed.len, 0);
-    assert_non_null(a);
-    assert_non_null(b);
-    assert_guarded();
 }
 
-static void clearing_in_vain_comes_to_an_end(void **state)
+TEST_FROM(each, clearing_in_vain_comes_to_an_end)
 {
-    (void)state;
-    (void)dirty(0, MIB(64));
-    (void)fl_region_rezero(&region);
+    dirty_and_quiet();
     region.rezero.credit = MIB(40);
     atomic_store(&region.wants_worker, false);
     assert_true(fl_region_rezero(&region) == UINT64_MAX);
@@ -200,18 +145,15 @@ static void clearing_in_vain_comes_to_an_end(void **state)
     assert_int_equal(cleared, MIB(32));
     assert_non_null(take(MIB(8))); /* malloc earns nothing */
     assert_int_equal(region.rezero.credit, MIB(8));
-    struct fl_extent *z = take_zeroed(MIB(2)); /* eight times as much, as it was worth it */
+    assert_non_null(take_zeroed(MIB(2))); /* eight times as much, as it was worth it */
     assert_int_equal(region.rezero.credit, MIB(24));
-    assert_non_null(z);
     (void)look_twice();
     assert_int_equal(cleared, MIB(16));
     assert_int_equal(region.rezero.credit, MIB(8));
-    assert_guarded();
 }
 
-static void credit_has_a_bound(void **state)
+TEST_FROM(each, credit_has_a_bound)
 {
-    (void)state;
     region.rezero.credit = 0;
     fl_region_lock(&region);
     fl_rezero_earn(&region.rezero, SIZE_MAX / 2);
@@ -219,25 +161,21 @@ static void credit_has_a_bound(void **state)
     assert_true(region.rezero.credit == (size_t)64 << 30);
 }
 
-static void not_while_memory_is_tight(void **state)
+TEST_FROM(each, not_while_memory_is_tight)
 {
-    (void)state;
-    struct fl_extent *e = dirty(0, MIB(8));
+    struct fl_extent *e = dirty(MIB(8));
     atomic_store(&region.tight, true);
     assert_true(look_twice() == UINT64_MAX);
     assert_int_equal(cleared, 0);
     atomic_store(&region.tight, false);
     (void)look_twice();
     assert_int_equal(e->zeroed.len, MIB(8));
-    assert_guarded();
 }
 
-static void where_first_touches_wait_it_is_a_piece_at_a_time(void **state)
+TEST_FROM(each, where_first_touches_wait_it_is_a_piece_at_a_time)
 {
-    static const struct fl_region_config c = {.huge = true, .first_touch = true};
-    (void)state;
-    region_begin(&c);
-    (void)dirty(0, MIB(40));
+    region_begin(&(struct fl_region_config){.huge = true, .first_touch = true});
+    (void)dirty(MIB(40));
     assert_true(look_twice() == 0);
     assert_int_equal(cleared, MIB(16));
     assert_true(fl_region_rezero(&region) == 0);
@@ -245,36 +183,29 @@ static void where_first_touches_wait_it_is_a_piece_at_a_time(void **state)
     assert_int_equal(cleared, MIB(40));
     assert_true(fl_region_rezero(&region) == UINT64_MAX);
     assert_int_equal(cleared, MIB(40));
-    assert_guarded();
 }
 
 static struct fl_extent *got;
 
 static void request(void *base, size_t len)
 {
-    (void)base;
-    (void)len;
     meanwhile = NULL;
     assert_sound(); /* what is being cleared is in no block, and counts */
     got = take_zeroed(MIB(4));
     fill(got, 0x44);
 }
 
-static void a_request_ends_it(void **state)
+TEST_FROM(each, a_request_ends_it)
 {
-    (void)state;
-    (void)dirty(0, MIB(64));
-    (void)fl_region_rezero(&region);
+    dirty_and_quiet();
     meanwhile = request;
     (void)fl_region_rezero(&region);
     assert_int_equal(cleared, MIB(16));
     assert_true(is_filled(got, 0x44));
-    assert_guarded();
 }
 
 static void purge(void *base, size_t len)
 {
-    (void)base;
     meanwhile = NULL;
     size_t rest = fl_region_free(&region).huge;
     assert_int_equal(fl_region_purge(&region, 0), rest);
@@ -282,16 +213,13 @@ static void purge(void *base, size_t len)
     assert_sound();
 }
 
-static void a_purge_leaves_what_is_being_cleared(void **state)
+TEST_FROM(each, a_purge_leaves_what_is_being_cleared)
 {
-    (void)state;
-    (void)dirty(0, MIB(64));
-    (void)fl_region_rezero(&region);
+    dirty_and_quiet();
     meanwhile = purge;
     (void)fl_region_rezero(&region);
     assert_int_equal(fl_region_free(&region).bytes, MIB(16));
     assert_true(is_filled(take_zeroed(MIB(16)), 0));
-    assert_guarded();
 }
 
 static int child(void)
@@ -316,39 +244,30 @@ static void fork_now(void *base, size_t len)
     child_status = fork_beside(child);
 }
 
-static void a_child_forked_meanwhile_finds_none_of_it(void **state)
+TEST_FROM(each, a_child_forked_meanwhile_finds_none_of_it)
 {
-    (void)state;
-    (void)dirty(0, MIB(64));
-    (void)fl_region_rezero(&region);
+    dirty_and_quiet();
     child_status = -1;
     meanwhile = fork_now;
     (void)fl_region_rezero(&region);
     assert_int_equal(child_status, 0);
     assert_int_equal(cleared, MIB(64));
     assert_true(is_filled(take_zeroed(MIB(64)), 0));
-    assert_guarded();
 }
 
-static void without_descriptors_nothing_is_cleared(void **state)
+TEST_FROM(each, without_descriptors_nothing_is_cleared)
 {
-    (void)state;
-    (void)dirty(0, MIB(8));
-    size_t used = region.space.descriptors.used;
-    SLIST_INIT(&region.space.descriptors.stash.spare);
-    region.space.descriptors.stash.n = 0;
-    region.space.descriptors.used = UINT32_MAX; /* no more are to be had */
+    (void)dirty(MIB(8));
+    withhold_descriptors(true);
     assert_true(look_twice() == UINT64_MAX);
     assert_int_equal(cleared, 0);
-    region.space.descriptors.used = used;
-    assert_guarded();
+    withhold_descriptors(false);
 }
 
 /* What the kernel was told it may take it may not any more once zeros have been written to it. */
-static void cleared_memory_is_offered_to_the_kernel_anew(void **state)
+TEST_FROM(each, cleared_memory_is_offered_to_the_kernel_anew)
 {
-    (void)state;
-    struct fl_extent *e = dirty(0, MIB(8));
+    struct fl_extent *e = dirty(MIB(8));
     fl_region_soften(&region);
     e = fl_extent_free_at(&region.space, region.space.first, 0);
     assert_int_equal(e->unreclaimable, 0);
@@ -358,27 +277,4 @@ static void cleared_memory_is_offered_to_the_kernel_anew(void **state)
     fl_region_soften(&region);
     assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(8));
     assert_true(is_filled(take_zeroed(MIB(8)), 0));
-    assert_guarded();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(where_first_touches_wait_it_takes_a_piece_at_a_time, each),
-        cmocka_unit_test_setup(it_waits_for_a_quiet_while, each),
-        cmocka_unit_test_setup(calloc_clears_nothing_of_it, each),
-        cmocka_unit_test_setup(what_was_used_since_is_dirty_again, each),
-        cmocka_unit_test_setup(dirty_parts_on_either_side_are_cleared_and_join, each),
-        cmocka_unit_test_setup(small_remains_are_left_alone, each),
-        cmocka_unit_test_setup(clearing_in_vain_comes_to_an_end, each),
-        cmocka_unit_test_setup(credit_has_a_bound, each),
-        cmocka_unit_test_setup(not_while_memory_is_tight, each),
-        cmocka_unit_test_setup(where_first_touches_wait_it_is_a_piece_at_a_time, each),
-        cmocka_unit_test_setup(a_request_ends_it, each),
-        cmocka_unit_test_setup(a_purge_leaves_what_is_being_cleared, each),
-        cmocka_unit_test_setup(a_child_forked_meanwhile_finds_none_of_it, each),
-        cmocka_unit_test_setup(without_descriptors_nothing_is_cleared, each),
-        cmocka_unit_test_setup(cleared_memory_is_offered_to_the_kernel_anew, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

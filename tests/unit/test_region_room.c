@@ -1,36 +1,28 @@
 /* Nodes without room: what gives way, and who is refused. */
+#include "unit/region_case.h"
 #include "unit/zones_fixture.h"
 
-#include "unit/cmocka_all.h"
-
-static void a_full_node_gives_way_to_the_next(void **state)
+TEST_FROM(divided_begin, a_full_node_gives_way_to_the_next)
 {
-    (void)state;
-    begin_divided();
-    struct fl_extent *own = take_on(0, MIB(4));
-    give(own);
+    give(take_on(0, MIB(4)));
     full[0] = true;
     assert_lies(take_on(0, MIB(4)), 0); /* what is free there serves still */
     assert_lies(take_on(0, MIB(4)), 1);
     full[1] = true; /* none has room: as the kernel will have it */
     assert_lies(take_on(0, MIB(4)), 0);
     assert_false(fl_region_is_bound() && !wished.strict);
-    assert_settled();
 }
 
 static bool has_room_once_purged(unsigned zone, size_t bytes)
 {
-    (void)bytes;
     return zone != 1 || region.stats.purge_bytes != 0;
 }
 
 /* Pages in turns over the nodes, which are free: rather than that another node has what is asked
  * for. */
-static void what_is_free_of_several_nodes_goes_before_a_full_one_gives_way(void **state)
+TEST(what_is_free_of_several_nodes_goes_before_a_full_one_gives_way)
 {
     struct fl_placing asked = placing;
-    (void)state;
-    region_begin(NULL);
     asked.has_room = has_room_once_purged;
     nmap = 0;
     fl_region_divide(&region, &asked);
@@ -40,14 +32,11 @@ static void what_is_free_of_several_nodes_goes_before_a_full_one_gives_way(void 
     assert_lies(take_on(1, MIB(4)), 1);
     assert_true(stats().purge_bytes >= MIB(8)); /* a half of that lies there */
     assert_int_equal(region.zones.of[0].free.huge, MIB(8));
-    assert_settled();
 }
 
 /* What has gone back in pieces comes from the node anew. */
-static void holes_of_a_full_node_are_not_filled(void **state)
+TEST_FROM(divided_begin, holes_of_a_full_node_are_not_filled)
 {
-    (void)state;
-    begin_divided();
     struct fl_extent *e = take_on(0, KIB(512));
     assert_lies(take_on(0, KIB(512)), 0);
     give(e);
@@ -59,10 +48,8 @@ static void holes_of_a_full_node_are_not_filled(void **state)
 }
 
 /* Half of the machine is in use: only what is touched may be taken. */
-static void what_waits_for_its_touch_goes_where_there_is_room(void **state)
+TEST_FROM(divided_begin, what_waits_for_its_touch_goes_where_there_is_room)
 {
-    (void)state;
-    begin_divided();
     fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
     full[0] = true;
     assert_lies(take_on(0, MIB(4)), 1);
@@ -72,10 +59,8 @@ static void what_waits_for_its_touch_goes_where_there_is_room(void **state)
     assert_true(fl_region_is_bound());
 }
 
-static void a_thread_bound_to_a_full_node_is_refused(void **state)
+TEST_FROM(divided_begin, a_thread_bound_to_a_full_node_is_refused)
 {
-    (void)state;
-    begin_divided();
     wished = (struct fl_wish){.n = 1, .zone = {1}, .strict = true};
     full[1] = true;
     assert_null(take(MIB(4)));
@@ -83,24 +68,20 @@ static void a_thread_bound_to_a_full_node_is_refused(void **state)
     assert_int_equal(stats().refused, 1);
     full[1] = false;
     assert_lies(take(MIB(4)), 1);
-    assert_settled();
 }
 
 static unsigned asked; /* zones that were asked for a loan */
 
 static size_t lends_nothing(unsigned zone, size_t bytes)
 {
-    (void)bytes;
     asked |= 1u << zone;
     return 0;
 }
 
 /* One whose arenas lend nothing does not stop the other. */
-static void each_node_is_asked_for_a_loan(void **state)
+TEST_FROM(divided_begin, each_node_is_asked_for_a_loan)
 {
     static struct fl_inner arena[NODES];
-    (void)state;
-    begin_divided();
     (void)fl_region_prove(&region);
     for (unsigned i = 0; i < NODES; i++) {
         ask_on(i);
@@ -117,19 +98,4 @@ static void each_node_is_asked_for_a_loan(void **state)
     for (unsigned i = 0; i < NODES; i++) {
         fl_inner_close(&region, &arena[i]);
     }
-    assert_settled();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_full_node_gives_way_to_the_next),
-        cmocka_unit_test(what_is_free_of_several_nodes_goes_before_a_full_one_gives_way),
-        cmocka_unit_test(holes_of_a_full_node_are_not_filled),
-        cmocka_unit_test(what_waits_for_its_touch_goes_where_there_is_room),
-        cmocka_unit_test(a_thread_bound_to_a_full_node_is_refused),
-        cmocka_unit_test(each_node_is_asked_for_a_loan),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,7 @@
 /* Requests that are served from a run of neighbours, populated and EMPTY in turn: which run, and
  * what it costs. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
-#include <errno.h>
 #include <string.h>
 
 enum { PIECE = 2 << 20, MOST = 13 };
@@ -21,8 +19,7 @@ static uintptr_t make_run(size_t n, bool empty_first, size_t behind)
         e[i] = take(PIECE);
         fill(e[i], 0xee);
     }
-    guard = take(behind);
-    fill(guard, 0x11);
+    guard = take_guard(behind);
     far = take(MIB(10));
     fill(far, 0xdd);
     assert_non_null(take(MIB(2)));
@@ -40,22 +37,8 @@ static uintptr_t make_run(size_t n, bool empty_first, size_t behind)
     return base;
 }
 
-static void assert_guarded(void)
+TEST_FROM(NULL, nine_neighbours_serve_one_request)
 {
-    assert_true(is_filled(guard, 0x11));
-    assert_settled();
-}
-
-static int each(void **state)
-{
-    (void)state;
-    region_begin(NULL);
-    return 0;
-}
-
-static void nine_neighbours_serve_one_request(void **state)
-{
-    (void)state;
     for (int empty_first = 0; empty_first < 2; empty_first++) {
         region_begin(NULL);
         uintptr_t base = make_run(9, empty_first, MIB(32));
@@ -72,31 +55,26 @@ static void nine_neighbours_serve_one_request(void **state)
     }
 }
 
-static void a_run_of_more_is_not_looked_through(void **state)
+TEST(a_run_of_more_is_not_looked_through)
 {
-    (void)state;
     uintptr_t base = make_run(12, false, MIB(32));
     struct fl_extent *e = take(10 * (size_t)PIECE);
     assert_true(e->base > guard->base);
     assert_guarded();
     struct fl_extent *f = take(9 * (size_t)PIECE);
     assert_true(f->base == base);
-    assert_guarded();
 }
 
-static void a_run_is_entered_where_it_costs_least(void **state)
+TEST(a_run_is_entered_where_it_costs_least)
 {
-    (void)state;
     uintptr_t base = make_run(5, true, MIB(32)); /* EMPTY, populated, EMPTY, populated, EMPTY */
     struct fl_extent *e = take(3 * (size_t)PIECE);
     assert_true(e->base == base + PIECE); /* one to populate, not two */
     assert_int_equal(fake_bytes(FAKE_POPULATE), PIECE);
-    assert_guarded();
 }
 
-static void an_aligned_request_may_begin_within_a_run(void **state)
+TEST(an_aligned_request_may_begin_within_a_run)
 {
-    (void)state;
     uintptr_t base = make_run(9, false, MIB(32));
     uintptr_t aligned = fl_align_up(base, MIB(4));
     struct fl_extent *e = take_aligned(5 * (size_t)PIECE, MIB(4));
@@ -104,19 +82,18 @@ static void an_aligned_request_may_begin_within_a_run(void **state)
     fill(e, 1);
     assert_guarded();
     give(e);
-    assert_guarded();
 }
 
 /* An EMPTY piece of 6 MiB low in the window and, higher, one of 4 MiB with 2 MiB of free memory
  * before it. */
 static uintptr_t low_hole_and_high_run(bool more_free, uintptr_t *out_high)
 {
-    struct fl_extent *low = take(MIB(6)), *a = take(MIB(2)), *x = take(MIB(2)), *y = take(MIB(4)),
-                     *b = take(MIB(40)), *z = take(MIB(5)), *w = take(MIB(3)), *v = take(MIB(5));
+    struct fl_extent *low = take_walled(MIB(6)), *x = take(MIB(2)), *y = take(MIB(4));
+    assert_non_null(take(MIB(40)));
+    struct fl_extent *z = take(MIB(5)), *w = take(MIB(3)), *v = take(MIB(5));
     uintptr_t base = low->base;
 
-    guard = take(MIB(8));
-    fill(guard, 0x11);
+    (void)take_guard(MIB(8));
     *out_high = x->base;
     give(low);
     give(y);
@@ -127,27 +104,22 @@ static uintptr_t low_hole_and_high_run(bool more_free, uintptr_t *out_high)
         give(v);
     }
     fake_forget();
-    assert_non_null(a);
-    assert_non_null(b);
     assert_non_null(w);
     return base;
 }
 
-static void the_cheapest_run_while_more_may_be_held(void **state)
+TEST(the_cheapest_run_while_more_may_be_held)
 {
     uintptr_t high;
-    (void)state;
     uintptr_t low = low_hole_and_high_run(false, &high);
     struct fl_extent *e = take(MIB(6));
     assert_true(e->base == high && e->base != low);
     assert_int_equal(fake_bytes(FAKE_POPULATE), MIB(4));
-    assert_guarded();
 }
 
-static void the_lowest_run_where_pages_have_to_move(void **state)
+TEST(the_lowest_run_where_pages_have_to_move)
 {
     uintptr_t high;
-    (void)state;
     uintptr_t low = low_hole_and_high_run(true, &high);
     size_t populated = region.held.populated;
     region.stats.in_use_peak = region.stats.in_use; /* nothing more may be held */
@@ -155,12 +127,10 @@ static void the_lowest_run_where_pages_have_to_move(void **state)
     assert_true(e->base == low);
     assert_int_equal(stats().move_bytes, MIB(6)); /* x, and 4 of the first 5 */
     assert_int_equal(region.held.populated, populated);
-    assert_guarded();
 }
 
-static void free_pages_elsewhere_fill_each_hole_of_a_run(void **state)
+TEST_FROM(NULL, free_pages_elsewhere_fill_each_hole_of_a_run)
 {
-    (void)state;
     for (int empty_first = 0; empty_first < 2; empty_first++) {
         region_begin(NULL);
         uintptr_t base = make_run(9, empty_first, MIB(8));
@@ -180,9 +150,8 @@ static void free_pages_elsewhere_fill_each_hole_of_a_run(void **state)
 
 /* Each populated piece dirty at both ends and known to be zero between: the most parts that one
  * calloc can clear. */
-static void calloc_of_a_run_with_zeroed_parts_clears_the_others(void **state)
+TEST_FROM(NULL, calloc_of_a_run_with_zeroed_parts_clears_the_others)
 {
-    (void)state;
     for (int empty_first = 0; empty_first < 2; empty_first++) {
         region_begin(NULL);
         uintptr_t base = make_run(9, empty_first, MIB(8));
@@ -200,41 +169,15 @@ static void calloc_of_a_run_with_zeroed_parts_clears_the_others(void **state)
     }
 }
 
-static uintptr_t refused; /* the hole that cannot be had */
-
-static void a_hole_that_is_refused_changes_nothing(void **state)
+TEST_FROM(NULL, a_hole_that_others_use_is_left_to_them)
 {
-    (void)state;
-    for (unsigned nth = 1; nth <= 4; nth++) {
-        region_begin(NULL);
-        uintptr_t base = make_run(9, false, MIB(32));
-        fl_look_make_table(&region); /* a refusal has it made */
-        size_t populated = region.held.populated, usable = fake_usable();
-        fake_fail_at(nth, 1u << FAKE_MAP_AT | 1u << FAKE_COMMIT);
-        fake.fail_enomem = true;
-        struct fl_extent *e = take(9 * (size_t)PIECE);
-        assert_null(e);
-        assert_true(fake_fired());
-        fake_fail_at(0, 1);
-        assert_int_equal(region.held.populated, populated);
-        assert_int_equal(fake_usable(), usable);
-        assert_guarded();
-        e = take(9 * (size_t)PIECE);
-        assert_true(e->base == base);
-        assert_guarded();
-    }
-}
-
-static void a_hole_that_others_use_is_left_to_them(void **state)
-{
-    (void)state;
     for (unsigned nth = 1; nth <= 4; nth++) {
         region_begin(NULL);
         if (is_reserved()) { /* nothing can be mapped there */
             return;
         }
         uintptr_t base = make_run(9, false, MIB(32));
-        refused = base + (2 * nth - 1) * (size_t)PIECE;
+        uintptr_t refused = base + (2 * nth - 1) * (size_t)PIECE;
         struct fl_range theirs = {refused + KIB(64), KIB(4)};
         assert_int_equal(fl_sys_linux.map_at(theirs), 0);
         *(volatile char *)theirs.base = 7;
@@ -252,9 +195,8 @@ static void a_hole_that_others_use_is_left_to_them(void **state)
     }
 }
 
-static void growing_over_a_run_of_nine(void **state)
+TEST(growing_over_a_run_of_nine)
 {
-    (void)state;
     struct fl_extent *e = take(PIECE);
     fill(e, 0x55);
     uintptr_t base = make_run(9, true, MIB(32));
@@ -268,23 +210,4 @@ static void growing_over_a_run_of_nine(void **state)
     assert_false(fl_region_resize(&region, e, 10 * (size_t)PIECE + KIB(4)));
     assert_guarded();
     give(e);
-    assert_guarded();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nine_neighbours_serve_one_request),
-        cmocka_unit_test_setup(a_run_of_more_is_not_looked_through, each),
-        cmocka_unit_test_setup(a_run_is_entered_where_it_costs_least, each),
-        cmocka_unit_test_setup(an_aligned_request_may_begin_within_a_run, each),
-        cmocka_unit_test_setup(the_cheapest_run_while_more_may_be_held, each),
-        cmocka_unit_test_setup(the_lowest_run_where_pages_have_to_move, each),
-        cmocka_unit_test(free_pages_elsewhere_fill_each_hole_of_a_run),
-        cmocka_unit_test(calloc_of_a_run_with_zeroed_parts_clears_the_others),
-        cmocka_unit_test(a_hole_that_is_refused_changes_nothing),
-        cmocka_unit_test(a_hole_that_others_use_is_left_to_them),
-        cmocka_unit_test_setup(growing_over_a_run_of_nine, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Short requests that lie in holes: what is touched of such blocks is learnt from a few, and where
  * that is little they wait for their touch. What is in memory is asked of the real kernel. */
-#include "unit/cmocka_all.h"
+#include "unit/region_case.h"
 #include "unit/pieces_fixture.h"
 
 enum { EVERY = 16 };
@@ -51,31 +51,27 @@ static unsigned left_of(unsigned requests, size_t touched)
     return left;
 }
 
-static void what_is_seldom_touched_is_left_to_the_touch(void **state)
+TEST_FROM(each, what_is_seldom_touched_is_left_to_the_touch)
 {
-    (void)state;
     assert_int_equal(left_of(EVERY, KIB(4)), 1);
     assert_int_equal(left_of(EVERY, KIB(4)), EVERY);
 }
 
-static void what_is_touched_goes_on_being_populated(void **state)
+TEST_FROM(each, what_is_touched_goes_on_being_populated)
 {
-    (void)state;
     assert_int_equal(left_of(4 * EVERY, KIB(512)), 4);
     assert_int_equal(left_of(4 * EVERY, KIB(256)), 4);
 }
 
-static void a_program_may_change(void **state)
+TEST_FROM(each, a_program_may_change)
 {
-    (void)state;
     (void)left_of(4 * EVERY, KIB(4));
     (void)left_of(12 * EVERY, KIB(512));
     assert_int_equal(left_of(4 * EVERY, KIB(512)), 4);
 }
 
-static void a_part_of_a_hole_tells_nothing(void **state)
+TEST_FROM(each, a_part_of_a_hole_tells_nothing)
 {
-    (void)state;
     for (unsigned i = 0; i < 2 * EVERY; i++) {
         struct fl_extent *a = take(KIB(512));
         fill(a, 1);
@@ -88,9 +84,8 @@ static void a_part_of_a_hole_tells_nothing(void **state)
 }
 
 /* Of a short one calloc would clear each page, by a fault. */
-static void calloc_of_a_short_one_has_it_populated(void **state)
+TEST_FROM(each, calloc_of_a_short_one_has_it_populated)
 {
-    (void)state;
     for (unsigned i = 0; i < 2 * EVERY; i++) {
         struct fl_extent *e = take_zeroed(KIB(128));
         assert_int_equal(e->left & FL_LEFT_UNSEEN, 0);
@@ -101,23 +96,8 @@ static void calloc_of_a_short_one_has_it_populated(void **state)
     assert_int_equal(fake.count[FAKE_POPULATE], 2 * EVERY);
 }
 
-static void who_wants_it_at_once_gets_it(void **state)
+TEST_FROM(each, who_wants_it_at_once_gets_it)
 {
-    (void)state;
     region.config.wait_for_touch = false;
     assert_int_equal(left_of(2 * EVERY, KIB(4)), 0);
-}
-
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup(f, each)
-    const struct CMUnitTest tests[] = {
-        T(what_is_seldom_touched_is_left_to_the_touch),
-        T(what_is_touched_goes_on_being_populated),
-        T(a_program_may_change),
-        T(a_part_of_a_hole_tells_nothing),
-        T(calloc_of_a_short_one_has_it_populated),
-        T(who_wants_it_at_once_gets_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

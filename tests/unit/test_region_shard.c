@@ -1,15 +1,151 @@
-/* Shards: blocks of two never merge, figures add up, and all of it goes back. */
+/* Shards: when another is opened, and what it gets; blocks of two never merge, figures add up, and
+ * all of it goes back. */
 #include "region/back/purge.h"
-#include "unit/cmocka_all.h"
+#include "region/serve/shard.h"
+#include "unit/region_case.h"
 #include "unit/shards_fixture.h"
 
-#include <pthread.h>
-#include <stdlib.h>
+/* All locks, which learn what shards did since. */
+static void lock_all(void)
+{
+    fl_region_lock(&region);
+    fl_region_unlock(&region);
+}
 
-static void blocks_of_both_shards_do_not_merge(void **state)
+static void shards_find_busy(int times)
+{
+    for (int i = 0; i < times; i++) {
+        fl_shards_note_busy(&region);
+    }
+}
+
+TEST_FROM(shards_begin_one, where_requests_hold_each_other_up_another_one_is_opened)
+{
+    shards_find_busy(BUSY - 1);
+    assert_int_equal(shards_opened(), 1);
+    shards_find_busy(1);
+    assert_int_equal(shards_opened(), 2);
+    shards_find_busy(8 * BUSY);
+    assert_int_equal(shards_opened(), 5); /* one more for each 32 MiB in use, here */
+}
+
+TEST_FROM(shards_begin_one, where_the_lock_is_seldom_busy_none_is_opened)
+{
+    shards_find_busy(BUSY - 1);
+    for (int i = 0; i < 4096; i++) {
+        lock_all();
+    }
+    shards_find_busy(1);
+    assert_int_equal(shards_opened(), 1);
+}
+
+TEST_FROM(shards_begin_one, where_little_is_in_use_none_is_opened)
+{
+    shards_give();
+    shards_find_busy(4 * BUSY);
+    assert_int_equal(shards_opened(), 1);
+}
+
+/* Then each free may have a tick to do, under all locks. */
+TEST_FROM(shards_begin_one, without_a_worker_none_is_opened)
+{
+    region.config.tick_ns = 1000000000;
+    shards_find_busy(4 * BUSY);
+    assert_int_equal(shards_opened(), 1);
+}
+
+TEST_FROM(shards_begin, a_worker_that_has_gone_leaves_all_to_all_locks)
+{
+    region.config.tick_ns = 1000000000;
+    fl_region_set_worker(&region, false);
+    assert_false(region.shards.ordinary);
+    uint64_t locks = region.shards.of[1].since.locks;
+    shards_give();
+    assert_int_equal(region.shards.of[1].since.locks, locks);
+    assert_int_equal(stats().in_use_bytes, 0);
+    fl_region_set_worker(&region, true);
+    assert_true(region.shards.ordinary);
+}
+
+/* More extents than one walk goes through: the rest follows. */
+TEST_FROM(shards_begin_one, its_part_comes_to_a_new_one_bit_by_bit)
+{
+    enum { SMALL = 2048 };
+    static struct fl_extent *small[SMALL];
+    int in[2] = {0, 0};
+    shards_begin_with(0);
+    for (int i = 0; i < SMALL; i++) {
+        small[i] = take(KIB(64));
+    }
+    shards_open_one();
+    uintptr_t at = region.shards.cursor;
+    assert_int_not_equal(at, 0);
+    for (int i = 0; i < SMALL; i++) {
+        if (small[i]->base + MIB(1) > at && small[i]->base < at + MIB(1)) {
+            give(small[i]); /* nothing begins any more where the walk ended */
+            small[i] = NULL;
+        }
+    }
+    region.config.shard_from = MIB(1024); /* no other one */
+    shards_find_busy(16 * BUSY);
+    assert_int_equal(region.shards.cursor, 0);
+    fl_region_lock(&region);
+    fl_shards_share_out(&region); /* by who saw, before, that some was left */
+    fl_region_unlock(&region);
+    assert_int_equal(region.shards.cursor, 0);
+    for (int i = 0; i < SMALL; i++) {
+        if (small[i] != NULL) {
+            in[small[i]->zone]++;
+            assert_int_equal(small[i]->zone, small[i]->base / region.shards.stripe % 2);
+            give(small[i]);
+        }
+    }
+    assert_true(in[0] >= SMALL / 4 && in[1] >= SMALL / 4);
+}
+
+TEST_FROM(shards_begin_one, no_more_than_cpus_that_ask)
+{
+    static const unsigned cpu[] = {3, 70, 3}, opened[] = {1, 2, 2};
+    shards_be_somewhere();
+    for (int i = 0; i < 3; i++) {
+        shards_cpu = cpu[i];
+        shards_find_busy(8 * BUSY);
+        assert_int_equal(shards_opened(), opened[i]);
+    }
+}
+
+/* Long ones are seldom asked for, and want room. */
+TEST_FROM(shards_begin_one, none_for_few_blocks)
+{
+    shards_begin_with(0);
+    for (int i = 0; i < 8; i++) {
+        assert_non_null(take(MIB(15)));
+    }
+    shards_find_busy(8 * BUSY);
+    assert_int_equal(shards_opened(), 1);
+}
+
+TEST_FROM(shards_begin_one, where_little_is_in_use_each_has_a_part)
+{
+    enum { FEW = 320 };
+    struct fl_extent *e[FEW];
+    unsigned in[2] = {0, 0};
+    shards_begin_with(0);
+    for (int i = 0; i < FEW; i++) {
+        e[i] = take(KIB(64));
+    }
+    shards_open_one();
+    region.config.shard_from = MIB(1024); /* no other one */
+    shards_find_busy(16 * BUSY);
+    for (int i = 0; i < FEW; i++) {
+        in[e[i]->zone]++;
+    }
+    assert_true(in[0] >= FEW / 4 && in[1] >= FEW / 4);
+}
+
+TEST_FROM(shards_begin, blocks_of_both_shards_do_not_merge)
 {
     int in[2] = {0, 0};
-    (void)state;
     for (int i = 0; i < BLOCKS; i++) {
         in[shards_block[i]->zone]++;
         give(shards_block[i]);
@@ -27,21 +163,42 @@ static void blocks_of_both_shards_do_not_merge(void **state)
     }
 }
 
-static void a_request_is_served_by_whichever_has_memory(void **state)
+TEST_FROM(shards_begin, a_request_is_served_by_whichever_has_memory)
 {
-    (void)state;
     shards_give();
     size_t populated = stats().populated_bytes;
     shards_take();
     assert_int_equal(stats().in_use_bytes, BLOCKS * KIB(256));
     assert_int_equal(stats().populated_bytes, populated); /* none grows while the other has some */
-    assert_settled();
+}
+
+/* As alloc/ does: what the slots displace waits in a depot. */
+static void free_by(struct fl_cache *c, struct fl_extent *e)
+{
+    assert_true(fl_extent_claim(e, region.epoch));
+    struct fl_extent *old = fl_cache_put(&region, c, e);
+    if (old != NULL && !fl_region_keep(&region, c, old)) {
+        fl_region_give(&region, old);
+    }
+}
+
+/* Neighbours that come back from a depot are joined first. */
+TEST_FROM(shards_begin_one, what_comes_back_together_is_not_zero)
+{
+    struct fl_cache *c = fl_cache_acquire(&region);
+    uintptr_t base = shards_block[0]->base;
+    for (int i = 0; i < BLOCKS; i++) {
+        fill(shards_block[i], 0xee);
+        free_by(c, shards_block[i]);
+    }
+    drain_caches();
+    struct fl_extent *z = take_zeroed(BLOCKS * KIB(256));
+    assert_true(z->base == base && is_filled(z, 0));
 }
 
 /* All locks would be waited for longer. */
-static void one_busy_shard_is_waited_for_sooner_than_all(void **state)
+TEST_FROM(shards_begin, one_busy_shard_is_waited_for_sooner_than_all)
 {
-    (void)state;
     shards_be_somewhere();
     shards_cpu = 0;
     while (fl_tree_longest(&region.zones.of[0].populated) >= KIB(256)) {
@@ -58,16 +215,14 @@ static void one_busy_shard_is_waited_for_sooner_than_all(void **state)
     shards_held();
     assert_int_equal(e->zone, 1);
     assert_int_equal(region.shards.of[1].since.takes, takes + 1);
-    assert_settled();
 }
 
 /* Nothing is more than it was: the others need not know. */
-static void what_came_back_may_be_taken_again_by_one_lock(void **state)
+TEST_FROM(shards_begin, what_came_back_may_be_taken_again_by_one_lock)
 {
     enum { SOME = 16 }; /* 4 MiB */
     struct fl_extent *e[SOME];
     unsigned n = 0;
-    (void)state;
     shards_be_somewhere();
     shards_cpu = 1;
     for (unsigned i = 0; n < SOME; i++) {
@@ -75,41 +230,26 @@ static void what_came_back_may_be_taken_again_by_one_lock(void **state)
             e[n++] = shards_block[i];
         }
     }
-    fl_region_lock(&region);
-    fl_region_unlock(&region);
+    lock_all();
     assert_true(region.shards.slack < MIB(2));
     for (unsigned i = 0; i < SOME; i++) {
         give(e[i]);
     }
     for (unsigned i = 0; i < SOME; i++) {
-        e[i] = take(KIB(256));
+        assert_non_null(take(KIB(256)));
     }
     assert_int_equal(region.shards.of[1].since.takes, SOME);
-    shards_give();
-    (void)e;
 }
 
-static void below_the_peak_each_may_take_its_part(void **state)
+TEST_FROM(shards_begin, below_the_peak_each_may_take_its_part)
 {
-    (void)state;
     for (unsigned i = 0; i < BLOCKS / 2; i++) {
         give(shards_block[i]);
     }
-    fl_region_lock(&region);
-    fl_region_unlock(&region);
+    lock_all();
     assert_int_equal(region.shards.slack, BLOCKS / 4 * KIB(256));
     assert_non_null(take(MIB(20))); /* under all locks */
     assert_int_equal(region.shards.slack, BLOCKS / 4 * KIB(256) - MIB(10));
-}
-
-static void a_purge_empties_all(void **state)
-{
-    (void)state;
-    shards_give();
-    (void)fl_region_purge(&region, 0);
-    assert_int_equal(stats().populated_bytes, 0);
-    assert_int_equal(stats().free_held_bytes, 0);
-    assert_settled();
 }
 
 /* The lock of the shard where it lies is another thread's: its next holder takes it. */
@@ -122,19 +262,16 @@ static void leave(struct fl_extent *e)
     atomic_store(&region.shards.of[e->zone].lock.word, 0);
 }
 
-static void what_finds_a_lock_busy_is_left_to_it(void **state)
+TEST_FROM(shards_begin, what_finds_a_lock_busy_is_left_to_it)
 {
-    (void)state;
     size_t in_use = stats().in_use_bytes;
     leave(shards_block[0]);
     assert_int_equal(stats().in_use_bytes, in_use - KIB(256));
-    assert_settled();
 }
 
 /* No thread comes by: the worker has to. */
-static void what_is_left_is_seen_and_taken_by_the_worker(void **state)
+TEST_FROM(shards_begin, what_is_left_is_seen_and_taken_by_the_worker)
 {
-    (void)state;
     leave(shards_block[0]);
     assert_true(fl_shards_have_some(&region.shards));
     (void)fl_region_tick(&region, 1);
@@ -142,14 +279,12 @@ static void what_is_left_is_seen_and_taken_by_the_worker(void **state)
 }
 
 /* What a signal handler frees that interrupted the lock's holder. */
-static void a_handlers_free_is_taken_over(void **state)
+TEST_FROM(shards_begin, a_handlers_free_is_taken_over)
 {
-    (void)state;
     fl_region_defer(&region, shards_block[0]);
     give(shards_block[1]);
     assert_null(region.caches.deferred);
     assert_int_equal(stats().in_use_bytes, (BLOCKS - 2) * KIB(256));
-    assert_settled();
 }
 
 /* A window of 256 MiB at most. */
@@ -165,11 +300,10 @@ static void begin_small(unsigned shards)
 }
 
 /* What all shards together have as addresses serves one long request. */
-static void addresses_come_back_to_where_they_are_wanted(void **state)
+TEST_FROM(NULL, addresses_come_back_to_where_they_are_wanted)
 {
     static struct fl_extent *e[4096];
     size_t n = 0;
-    (void)state;
     begin_small(8);
     while (n < 4096 && (e[n] = take(MIB(1))) != NULL) {
         shards_cpu = (unsigned)(++n % 8);
@@ -181,7 +315,6 @@ static void addresses_come_back_to_where_they_are_wanted(void **state)
     }
     (void)fl_region_purge(&region, 0);
     assert_non_null(take(most / 2));
-    assert_settled();
 }
 
 /* Blocks of 2 MiB that there are addresses for. */
@@ -199,21 +332,19 @@ static size_t count_blocks(unsigned shards)
     return n;
 }
 
-static void addresses_that_a_shard_does_not_need_are_anothers(void **state)
+TEST_FROM(NULL, addresses_that_a_shard_does_not_need_are_anothers)
 {
-    (void)state;
     size_t n = count_blocks(1);
     assert_in_range(n, 32, 128);
     assert_int_equal(count_blocks(8), n);
 }
 
 /* A planner's arena: what it lends is looked for in the first shard. */
-static void divided_blocks_stay_where_they_are(void **state)
+TEST_FROM(NULL, divided_blocks_stay_where_they_are)
 {
     static struct fl_inner inner = {.shift = 16};
-    (void)state;
     shards_begin_with(0);
-    struct fl_extent *e[2] = {take(MIB(16)), take(MIB(16))};
+    assert_true(take(MIB(16)) != NULL && take(MIB(16)) != NULL);
     assert_int_equal(fl_inner_open(&region, &inner, MIB(16)), 0);
     struct fl_extent *outer = inner.outer;
     assert_true(fl_inner_fill(&region, &inner, fl_extent_range(outer)));
@@ -222,14 +353,10 @@ static void divided_blocks_stay_where_they_are(void **state)
         assert_int_equal(outer->zone, 0);
     }
     fl_inner_close(&region, &inner);
-    give(e[0]);
-    give(e[1]);
-    assert_settled();
 }
 
-static void all_know_of_what_came_back_in_time(void **state)
+TEST_FROM(shards_begin, all_know_of_what_came_back_in_time)
 {
-    (void)state;
     size_t every = region.pressure.look_after = MIB(16), most = 0;
     for (int i = 0; i < BLOCKS; i++) {
         give(shards_block[i]);
@@ -248,14 +375,12 @@ static int child_goes_on(void)
                : 1;
 }
 
-static void a_child_goes_on_with_all_of_them(void **state)
+TEST_FROM(shards_begin, a_child_goes_on_with_all_of_them)
 {
-    (void)state;
     for (int i = 0; i < BLOCKS; i += 2) {
         give(shards_block[i]);
     }
     assert_int_equal(fork_with(child_goes_on), 0);
-    assert_settled();
 }
 
 /* All that is free is memory, or is mapped anew. */
@@ -287,9 +412,8 @@ static void *give_every_second(void *of)
     return NULL;
 }
 
-static void a_free_during_a_fork_is_no_hole_in_the_child(void **state)
+TEST_FROM(NULL, a_free_during_a_fork_is_no_hole_in_the_child)
 {
-    (void)state;
     shards_begin_with(0);
     fake.pretend_populate = false;
     struct fl_extent *e[8];
@@ -302,14 +426,11 @@ static void a_free_during_a_fork_is_no_hole_in_the_child(void **state)
         give(e[i]);
     }
     fl_region_fork_lock(&region);
-    pthread_t other;
-    assert_int_equal(pthread_create(&other, NULL, give_every_second, e), 0);
-    assert_int_equal(pthread_join(other, NULL), 0);
+    run_beside(give_every_second, e);
     assert_true(fl_shards_have_some(&region.shards));
     int status = fake_child(child_uses_all);
     fl_region_fork_parent(&region);
     assert_int_equal(status, 0);
-    assert_settled();
 }
 
 static int child_of_a_broken_one(void)
@@ -318,26 +439,22 @@ static int child_of_a_broken_one(void)
 }
 
 /* Another thread has taken a lock over, and is amid a change. */
-static void a_child_gives_up_where_one_lock_was_taken_over(void **state)
+TEST_FROM(shards_begin, a_child_gives_up_where_one_lock_was_taken_over)
 {
-    (void)state;
     fl_region_fork_lock(&region);
     atomic_store(&region.shards.of[1].lock.word, 1);
     assert_int_equal(fake_child(child_of_a_broken_one), 0);
     atomic_store(&region.shards.of[1].lock.word, 0);
     fl_region_fork_parent(&region);
-    assert_settled();
 }
 
 /* Descriptors: as many as come from a zone's own go back to all. */
-static void what_a_zone_has_too_many_of_goes_back(void **state)
+TEST_FROM(shards_begin, what_a_zone_has_too_many_of_goes_back)
 {
     struct fl_stash *of = &region.space.descriptors.of_zone[1];
-    (void)state;
     shards_give();
     for (int i = 0; i < 8; i++) { /* each lock gives back some */
-        fl_region_lock(&region);
-        fl_region_unlock(&region);
+        lock_all();
     }
     assert_in_range(of->n, 1, 64);
     struct fl_extent *e;
@@ -348,42 +465,11 @@ static void what_a_zone_has_too_many_of_goes_back(void **state)
     }
 }
 
-static void all_may_be_there_from_the_beginning(void **state)
+TEST_FROM(NULL, all_may_be_there_from_the_beginning)
 {
-    (void)state;
     shards_begin_with(FL_SHARDS);
     shards_take();
     assert_int_equal(shards_opened(), FL_SHARDS);
     shards_give();
     assert_int_equal(stats().in_use_bytes, 0);
-    assert_settled();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(blocks_of_both_shards_do_not_merge, shards_begin),
-        cmocka_unit_test_setup(a_request_is_served_by_whichever_has_memory, shards_begin),
-        cmocka_unit_test_setup_teardown(one_busy_shard_is_waited_for_sooner_than_all, shards_begin,
-                                        shards_end_somewhere),
-        cmocka_unit_test_setup_teardown(what_came_back_may_be_taken_again_by_one_lock, shards_begin,
-                                        shards_end_somewhere),
-        cmocka_unit_test_setup(below_the_peak_each_may_take_its_part, shards_begin),
-        cmocka_unit_test_setup(a_purge_empties_all, shards_begin),
-        cmocka_unit_test_setup(what_finds_a_lock_busy_is_left_to_it, shards_begin),
-        cmocka_unit_test_setup(what_is_left_is_seen_and_taken_by_the_worker, shards_begin),
-        cmocka_unit_test_setup(a_handlers_free_is_taken_over, shards_begin),
-        cmocka_unit_test_teardown(addresses_come_back_to_where_they_are_wanted,
-                                  shards_end_somewhere),
-        cmocka_unit_test_teardown(addresses_that_a_shard_does_not_need_are_anothers,
-                                  shards_end_somewhere),
-        cmocka_unit_test(divided_blocks_stay_where_they_are),
-        cmocka_unit_test_setup(all_know_of_what_came_back_in_time, shards_begin),
-        cmocka_unit_test_setup(a_child_goes_on_with_all_of_them, shards_begin),
-        cmocka_unit_test(a_free_during_a_fork_is_no_hole_in_the_child),
-        cmocka_unit_test_setup(a_child_gives_up_where_one_lock_was_taken_over, shards_begin),
-        cmocka_unit_test_setup(what_a_zone_has_too_many_of_goes_back, shards_begin),
-        cmocka_unit_test(all_may_be_there_from_the_beginning),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,12 @@
 /* Little memory is left, free extents are to give what a request needs, and their pages do not
  * move: then they go back to the kernel before it gives others. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-static struct fl_extent *guard[2];
+static struct fl_extent *guard; /* the last of them */
 
 /* Four extents of 4 MiB, the first and the third free. */
 static void two_free(const struct fl_region_config *c)
@@ -18,69 +16,47 @@ static void two_free(const struct fl_region_config *c)
     region_begin(c);
     for (size_t i = 0; i < 2; i++) {
         e[i] = take(MIB(4));
-        guard[i] = take(MIB(4));
+        guard = take_guard(MIB(4));
         fill(e[i], 0xee);
-        fill(guard[i], 0x11);
     }
     give(e[0]);
     give(e[1]);
     fake_forget();
 }
 
-static void assert_guarded(void)
-{
-    assert_true(is_filled(guard[0], 0x11) && is_filled(guard[1], 0x11));
-    assert_settled();
-}
-
-static size_t before_refusal;
-
-static int refuse(struct fl_range from, uintptr_t to, size_t *most)
-{
-    (void)to;
-    if (before_refusal != 0) {
-        *most = fl_min(before_refusal, from.len);
-        before_refusal = 0;
-    }
-    return -EBUSY;
-}
-
 static const struct fl_region_config limited = {.huge = true, .limit = MIB(16)};
 
-static void the_limit_holds_though_pages_do_not_move(void **state)
+static void assert_at_the_limit(void)
+{
+    assert_int_equal(region.held.populated, MIB(16));
+    assert_guarded();
+}
+
+TEST_FROM(NULL, the_limit_holds_though_pages_do_not_move)
 {
     static const size_t moved[] = {0, KIB(4), MIB(2), MIB(3), MIB(4) - KIB(4)};
-    (void)state;
     for (size_t i = 0; i < sizeof moved / sizeof moved[0]; i++) {
         two_free(&limited);
-        before_refusal = moved[i];
-        fake.on_move = refuse;
-        struct fl_extent *e = take_zeroed(MIB(8));
-        assert_non_null(e);
-        assert_true(is_filled(e, 0));
-        assert_int_equal(region.held.populated, MIB(16));
+        refuse_moves(moved[i], -EBUSY);
+        assert_true(is_filled(take_zeroed(MIB(8)), 0));
         assert_int_equal(fl_region_free(&region).huge, 0);
-        assert_guarded();
+        assert_at_the_limit();
     }
     two_free(&limited);
     fake.rc[FAKE_MOVE_BEGIN] = -EMFILE;
     assert_true(is_filled(take_zeroed(MIB(8)), 0));
-    assert_int_equal(region.held.populated, MIB(16));
-    assert_guarded();
+    assert_at_the_limit();
 }
 
-static void growth_keeps_to_the_limit_too(void **state)
+TEST_FROM(NULL, growth_keeps_to_the_limit_too)
 {
-    (void)state;
     two_free(&limited);
     fake.rc[FAKE_MOVE] = -EBUSY;
-    assert_true(fl_region_resize(&region, guard[1], MIB(11)));
-    assert_int_equal(region.held.populated, MIB(16));
-    memset(bytes(guard[1]), 0x11, MIB(11));
-    assert_guarded();
+    assert_true(fl_region_resize(&region, guard, MIB(11)));
+    memset(bytes(guard), 0x11, MIB(11));
+    assert_at_the_limit();
 }
 
-static size_t moves_fail_when; /* bytes that are available then, in KiB */
 static size_t purged_before;
 
 static void note_order(struct fl_range r)
@@ -92,25 +68,21 @@ static void note_order(struct fl_range r)
 
 /* No limit is set, but the machine (or a control group) is nearly full: what does not move must not
  * be held twice. */
-static void what_does_not_move_is_not_held_twice(void **state)
+TEST_FROM(NULL, what_does_not_move_is_not_held_twice)
 {
     static char text[96];
-    (void)state;
-    for (moves_fail_when = 4096; moves_fail_when <= 65536; moves_fail_when *= 4) {
+    for (size_t left_kib = 4096; left_kib <= 65536; left_kib *= 4) {
         two_free(NULL);
-        (void)snprintf(text, sizeof text, "MemTotal: 65536 kB\nMemAvailable: %zu kB\n",
-                       moves_fail_when);
+        (void)snprintf(text, sizeof text, "MemTotal: 65536 kB\nMemAvailable: %zu kB\n", left_kib);
         fake_file("/proc/meminfo", text);
         region.budget.left = 0;
         region.stats.in_use_peak = 0;
         purged_before = SIZE_MAX;
         fake.rc[FAKE_MOVE] = -EBUSY;
         fake.on_populate = note_order;
-        struct fl_extent *e = take_zeroed(MIB(8));
+        assert_true(is_filled(take_zeroed(MIB(8)), 0));
         fake.on_populate = NULL;
-        assert_non_null(e);
-        assert_true(is_filled(e, 0));
-        bool plenty = moves_fail_when == 65536;
+        bool plenty = left_kib == 65536;
         assert_int_equal(region.held.populated, plenty ? MIB(24) : MIB(16));
         assert_int_equal(purged_before, plenty ? 0 : MIB(8));
         assert_guarded();
@@ -120,22 +92,15 @@ static void what_does_not_move_is_not_held_twice(void **state)
 static const struct fl_region_config with_stock = {
     .huge = true, .limit = MIB(64), .stock = MIB(32)};
 
-static void the_stock_goes_too(void **state)
+TEST_FROM(NULL, the_stock_goes_too)
 {
-    (void)state;
-    if (!stock_begin(&with_stock)) {
+    if (!stock_filled(&with_stock)) {
         return;
     }
-    struct fl_extent *e = take(MIB(32));
-    (void)fl_region_refill(&region);
-    assert_stock(MIB(32));
     fake.rc[FAKE_MOVE] = -EBUSY;
-    struct fl_extent *z = take_zeroed(MIB(20));
-    assert_non_null(z);
-    assert_true(is_filled(z, 0));
+    assert_true(is_filled(take_zeroed(MIB(20)), 0));
     assert_true(region.held.populated <= MIB(64));
     assert_stock(0);
-    assert_non_null(e);
 }
 
 static struct fl_extent *other;
@@ -148,40 +113,19 @@ static void *take_some(void *arg)
 
 static int another_takes(struct fl_range from, uintptr_t to, size_t *most)
 {
-    pthread_t t;
-
-    (void)from;
-    (void)to;
-    (void)most;
     fake.on_move = NULL;
-    assert_int_equal(pthread_create(&t, NULL, take_some, NULL), 0);
-    pthread_join(t, NULL);
+    run_beside(take_some, NULL);
     return 0;
 }
 
-static void pages_on_their_way_count_once(void **state)
+TEST_FROM(NULL, pages_on_their_way_count_once)
 {
     static const struct fl_region_config c = {.huge = true, .limit = MIB(18)};
-    (void)state;
     two_free(&c);
     region.stats.in_use_peak = 0;
     other = NULL;
     fake.on_move = another_takes;
-    struct fl_extent *e = take(MIB(8));
-    assert_non_null(e);
+    assert_non_null(take(MIB(8)));
     assert_non_null(other); /* 2 MiB are left, though 8 are in two places */
     assert_int_equal(region.held.populated, MIB(18));
-    assert_guarded();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_limit_holds_though_pages_do_not_move),
-        cmocka_unit_test(growth_keeps_to_the_limit_too),
-        cmocka_unit_test(what_does_not_move_is_not_held_twice),
-        cmocka_unit_test(the_stock_goes_too),
-        cmocka_unit_test(pages_on_their_way_count_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,12 @@
 /* Kinds of blocks of which little is touched: by base pages, and gone when they are freed. What is
  * in memory is asked of the real kernel. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 
 /* Of what little is touched: by base pages, and gone when it is freed. */
-static void sparse_kinds_get_base_pages(void **state)
+TEST_FROM(waiting_begin, sparse_kinds_get_base_pages)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(64));
     uintptr_t base = e->base;
     touch_at(e, 0);
@@ -35,7 +33,7 @@ static void sparse_kinds_get_base_pages(void **state)
 
 /* Where it cannot be mapped, what is free serves; and so it does under a limit, and in a confined
  * process. */
-static void what_is_free_is_better_than_nothing(void **state)
+TEST_FROM(waiting_begin, what_is_free_is_better_than_nothing)
 {
     for (int i = 0; i < 3; i++) {
         (void)waiting_begin(state);
@@ -57,12 +55,18 @@ static void what_is_free_is_better_than_nothing(void **state)
     }
 }
 
-/* One free says little. */
-static void sparse_ones_are_few_at_first(void **state)
+/* A kind of which one, freed now, was not touched. */
+static int sparse_begin(void **state)
 {
-    (void)state;
+    (void)waiting_begin(state);
     free_looked_at(take(MIB(20)));
     (void)fl_region_purge(&region, 0);
+    return 0;
+}
+
+/* One free says little. */
+TEST_FROM(sparse_begin, sparse_ones_are_few_at_first)
+{
     struct fl_extent *e[3];
     for (int i = 0; i < 3; i++) {
         e[i] = take(MIB(20));
@@ -77,11 +81,8 @@ static void sparse_ones_are_few_at_first(void **state)
 }
 
 /* It stays one map by base pages, and is none of what is kept. */
-static void sparse_ones_grow_as_such(void **state)
+TEST_FROM(sparse_begin, sparse_ones_grow_as_such)
 {
-    (void)state;
-    free_looked_at(take(MIB(20)));
-    (void)fl_region_purge(&region, 0);
     struct fl_extent *e = take(MIB(20));
     assert_true(fl_region_resize(&region, e, MIB(30)));
     fill(e, 1);
@@ -94,15 +95,11 @@ static void sparse_ones_grow_as_such(void **state)
     free_looked_at(to);
     assert_int_equal(region.held.populated, 0);
     assert_int_equal(region.history.sparse_live, 0);
-    assert_settled();
 }
 
 /* The page of zeros is there, and is not counted. */
-static void what_is_read_alone_stays_sparse(void **state)
+TEST_FROM(sparse_begin, what_is_read_alone_stays_sparse)
 {
-    (void)state;
-    free_looked_at(take(MIB(20)));
-    (void)fl_region_purge(&region, 0);
     for (int i = 0; i < 8; i++) {
         struct fl_extent *e = take_zeroed(MIB(20));
         assert_int_equal(e->content, FL_CONTENT_LAZY);
@@ -111,11 +108,8 @@ static void what_is_read_alone_stays_sparse(void **state)
     }
 }
 
-static void a_kind_that_is_touched_again_is_not_sparse(void **state)
+TEST_FROM(sparse_begin, a_kind_that_is_touched_again_is_not_sparse)
 {
-    (void)state;
-    free_looked_at(take(MIB(20)));
-    (void)fl_region_purge(&region, 0);
     for (int i = 0; i < 2; i++) {
         struct fl_extent *e = take(MIB(30));
         assert_int_equal(e->content, i == 0 ? FL_CONTENT_LAZY : FL_CONTENT_POPULATED);
@@ -125,11 +119,10 @@ static void a_kind_that_is_touched_again_is_not_sparse(void **state)
         enum fl_content now = fl_extent_at(&region.space, base)->content;
         assert_int_equal(now, i == 0 ? FL_CONTENT_EMPTY : FL_CONTENT_POPULATED);
     }
-    assert_settled();
 }
 
 /* What is asked for beyond all memory cannot all be touched: as it comes without us. */
-static void what_memory_cannot_hold_comes_by_base_pages(void **state)
+TEST_FROM(waiting_begin, what_memory_cannot_hold_comes_by_base_pages)
 {
     if (is_reserved()) { /* the window has a GiB here */
         return;
@@ -158,9 +151,8 @@ static void what_memory_cannot_hold_comes_by_base_pages(void **state)
 }
 
 /* What is free serves, though it may never have been touched: that is counted already. */
-static void beyond_all_memory_what_is_free_comes_first(void **state)
+TEST_FROM(waiting_begin, beyond_all_memory_what_is_free_comes_first)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(20));
     uintptr_t base = e->base;
     for (int i = 0; i < 4; i++) {
@@ -170,21 +162,4 @@ static void beyond_all_memory_what_is_free_comes_first(void **state)
     e = take(MIB(20));
     assert_int_equal(e->content, FL_CONTENT_POPULATED);
     assert_int_equal(e->base, base);
-    assert_settled();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(sparse_kinds_get_base_pages, waiting_begin),
-        cmocka_unit_test_setup(what_is_free_is_better_than_nothing, waiting_begin),
-        cmocka_unit_test_setup(sparse_ones_are_few_at_first, waiting_begin),
-        cmocka_unit_test_setup(sparse_ones_grow_as_such, waiting_begin),
-        cmocka_unit_test_setup(what_is_read_alone_stays_sparse, waiting_begin),
-        cmocka_unit_test_setup(what_memory_cannot_hold_comes_by_base_pages, waiting_begin),
-        cmocka_unit_test_setup(beyond_all_memory_what_is_free_comes_first, waiting_begin),
-        cmocka_unit_test_setup(a_kind_that_is_touched_again_is_not_sparse, waiting_begin),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,15 @@
 #include "region/state/lock.h"
 #include "region/state/counts.h"
 #include "region/back/purge.h"
-#include "unit/cmocka_all.h"
+#include "unit/region_case.h"
 #include "unit/pieces_fixture.h"
 
 #include <errno.h>
 #include <string.h>
 
 /* Where new memory waits for its touch a large hole does, too, and calloc brings nothing in. */
-static void holes_wait_for_their_touch(void **state)
+TEST_FROM(blocks_begin, holes_wait_for_their_touch)
 {
-    (void)state;
     region.config.wait_for_touch = true;
     give_but(4);
     (void)fl_region_purge(&region, 0);
@@ -29,13 +28,11 @@ static void holes_wait_for_their_touch(void **state)
     e = take(KIB(512)); /* a fault for each page costs more than what may be held in vain */
     assert_int_equal(fake_bytes(FAKE_POPULATE), KIB(512));
     fill(e, 0x22);
-    assert_live_is_as_it_was();
 }
 
 /* Between its holes lies what is untouched so far. */
-static void filling_holes_brings_nothing_else_in(void **state)
+TEST_FROM(blocks_begin, filling_holes_brings_nothing_else_in)
 {
-    (void)state;
     region.config.wait_for_touch = true;
     struct fl_extent *low = take(KIB(512)), *e = take(MIB(8)), *high = take(KIB(512));
     struct fl_range within = fl_range_inner(fl_extent_range(e), MIB(2));
@@ -58,7 +55,6 @@ static void filling_holes_brings_nothing_else_in(void **state)
     assert_int_equal(there, 0);
     fill(e, 4);
     assert_true(is_filled(low, 1) && is_filled(high, 2));
-    assert_live_is_as_it_was();
 }
 
 static size_t populated_in_window(void)
@@ -73,9 +69,8 @@ static size_t populated_in_window(void)
 }
 
 /* Its block would come in by base pages. */
-static void what_is_untouched_is_not_split_off(void **state)
+TEST_FROM(blocks_begin, what_is_untouched_is_not_split_off)
 {
-    (void)state;
     region.config.wait_for_touch = true;
     struct fl_extent *e = take(KIB(512));
     fake_forget();
@@ -89,13 +84,11 @@ static void what_is_untouched_is_not_split_off(void **state)
     assert_int_equal(fl_region_purge(&region, 0), KIB(1536));
     assert_int_equal(region.pages.holes.split, 1);
     assert_true(is_filled(e, 5));
-    assert_live_is_as_it_was();
 }
 
 /* Of two blocks that were freed; the first one's first fringe stays. */
-static void fringes_are_looked_at_once_each(void **state)
+TEST_FROM(blocks_begin, fringes_are_looked_at_once_each)
 {
-    (void)state;
     region.config.wait_for_touch = true;
     struct fl_extent *low = take(KIB(512)), *a = take(MIB(4)), *mid = take(MIB(1)),
                      *b = take(MIB(4)), *high = take(KIB(512));
@@ -116,7 +109,6 @@ static void fringes_are_looked_at_once_each(void **state)
     assert_int_equal(region.pages.holes.split, 2);
     fill(low, 5);
     assert_true(is_filled(mid, 2) && is_filled(high, 4));
-    assert_live_is_as_it_was();
 }
 
 static void take_all_again(void)
@@ -129,9 +121,8 @@ static void take_all_again(void)
     }
 }
 
-static void steps_longer_than_the_age_keep_their_pieces(void **state)
+TEST_FROM(blocks_begin, steps_longer_than_the_age_keep_their_pieces)
 {
-    (void)state;
     give_but(2);
     tick_times(5);
     assert_int_equal(region.held.populated, MIB(4));
@@ -152,13 +143,11 @@ static void steps_longer_than_the_age_keep_their_pieces(void **state)
     give_but(2);
     tick_times(4);
     assert_int_equal(region.held.populated, MIB(4));
-    assert_live_is_as_it_was();
 }
 
 /* The last block's hole, and what comes behind it. */
-static void what_grows_over_a_hole_pays_once_for_each(void **state)
+TEST_FROM(blocks_begin, what_grows_over_a_hole_pays_once_for_each)
 {
-    (void)state;
     give_block(15);
     assert_int_equal(fl_region_purge(&region, 0), KIB(512));
     fake_forget();
@@ -170,13 +159,11 @@ static void what_grows_over_a_hole_pays_once_for_each(void **state)
     assert_int_equal(region.budget.left, MIB(64) - MIB(2) - KIB(512));
     assert_int_equal(region.budget.granted - granted, MIB(2) + KIB(512));
     fill(e, 1);
-    assert_live_is_as_it_was();
 }
 
 /* Half of the machine is in use. */
-static void what_may_not_be_filled_waits_for_its_touch(void **state)
+TEST_FROM(blocks_begin, what_may_not_be_filled_waits_for_its_touch)
 {
-    (void)state;
     fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
     give_block(15);
     assert_int_equal(fl_region_purge(&region, 0), KIB(512));
@@ -195,12 +182,10 @@ static void what_may_not_be_filled_waits_for_its_touch(void **state)
     assert_true(fl_region_resize(&region, block[13], KIB(1536)));
     assert_int_equal(populated_in_window(), 0);
     memset(bytes(block[13]), 14, KIB(1536));
-    assert_live_is_as_it_was();
 }
 
-static void what_was_split_and_is_free_as_a_whole_goes_as_a_whole(void **state)
+TEST_FROM(blocks_begin, what_was_split_and_is_free_as_a_whole_goes_as_a_whole)
 {
-    (void)state;
     give_but(4);
     (void)fl_region_purge(&region, 0);
     fake_forget();
@@ -216,16 +201,14 @@ static void what_was_split_and_is_free_as_a_whole_goes_as_a_whole(void **state)
     fill(e, 9);
     assert_int_equal(region.pages.holes.split, 3);
     assert_int_equal(fl_holes_in(&region.pages.holes, fl_extent_range(e)), 0);
-    assert_live_is_as_it_was();
 }
 
 /* All blocks and `more` bytes are one free extent, of which the first huge page is split; a block
  * lies behind it. */
 static struct fl_extent *rough_below_a_block(size_t more)
 {
-    struct fl_extent *beside = take(more), *wall = take(MIB(2));
+    struct fl_extent *beside = take(more), *wall = take_guard(MIB(2));
 
-    fill(wall, 0x77);
     give_block(1);
     assert_int_equal(fl_region_purge(&region, 0), KIB(512));
     give(beside);
@@ -239,20 +222,16 @@ static struct fl_extent *rough_below_a_block(size_t more)
     return wall;
 }
 
-static void what_lies_around_it_gives_its_pages(void **state)
+TEST_FROM(blocks_begin, what_lies_around_it_gives_its_pages)
 {
-    (void)state;
-    struct fl_extent *wall = rough_below_a_block(MIB(8)), *e = take(MIB(18));
-    fill(e, 1);
+    (void)rough_below_a_block(MIB(8));
+    fill(take(MIB(18)), 1);
     assert_true(fake.count[FAKE_MOVE] != 0);
     assert_int_equal(region.held.populated, MIB(20));
-    assert_true(is_filled(wall, 0x77));
-    assert_settled();
 }
 
-static void what_lies_around_it_is_kept_from_children(void **state)
+TEST_FROM(blocks_begin, what_lies_around_it_is_kept_from_children)
 {
-    (void)state;
     if (is_reserved()) {
         return;
     }
@@ -261,33 +240,27 @@ static void what_lies_around_it_is_kept_from_children(void **state)
     size_t kept = fake_kept_from_child((struct fl_range){region.space.first, MIB(16)});
     fl_region_fork_parent(&region);
     assert_int_equal(kept, MIB(14));
-    assert_settled();
 }
 
-static void what_lies_around_it_is_the_kernels_to_take(void **state)
+TEST_FROM(blocks_begin, what_lies_around_it_is_the_kernels_to_take)
 {
-    (void)state;
     (void)rough_below_a_block(MIB(8));
     fl_region_soften(&region);
     assert_int_equal(fake_bytes(FAKE_LAZY_FREE), MIB(14));
-    assert_settled();
 }
 
-static void what_lies_around_it_is_bounded_under_a_filter(void **state)
+TEST_FROM(blocks_begin, what_lies_around_it_is_bounded_under_a_filter)
 {
-    (void)state;
     struct fl_extent *wall = rough_below_a_block(MIB(40));
     fl_sys_confine(true);
     give(wall);
     fl_sys_confine(false);
     assert_true(region.held.populated <= MIB(16));
-    assert_settled();
 }
 
 /* A call that waits does not wait for all of it. */
-static void it_goes_in_part(void **state)
+TEST_FROM(blocks_begin, it_goes_in_part)
 {
-    (void)state;
     give_but(4);
     (void)fl_region_purge(&region, 0);
     for (int i = 0; i < BLOCKS; i += 4) {
@@ -299,7 +272,6 @@ static void it_goes_in_part(void **state)
     assert_int_equal(fl_pieces_smooth_unlocking(&region, SIZE_MAX), MIB(1));
     fl_region_unlock(&region);
     assert_int_equal(region.held.populated, 0);
-    assert_settled();
 }
 
 static void repair(void)
@@ -318,9 +290,8 @@ static void split_the_first(void)
     fill(block[1], 2);
 }
 
-static void what_is_full_for_a_while_becomes_one_again(void **state)
+TEST_FROM(blocks_begin, what_is_full_for_a_while_becomes_one_again)
 {
-    (void)state;
     give_but(4);
     region.wants_worker = false;
     (void)fl_region_purge(&region, 0);
@@ -341,16 +312,13 @@ static void what_is_full_for_a_while_becomes_one_again(void **state)
     const struct fake_call *c = in_window(FAKE_ADVISE, 0);
     assert_true(c->range.base == block[0]->base && c->range.len == MIB(2));
     assert_live_is_as_it_was();
-    give(block[1]); /* and it may be split once more */
-    block[1] = NULL;
+    give_block(1); /* and it may be split once more */
     assert_int_equal(fl_region_purge(&region, 0), KIB(512));
     assert_int_equal(region.pages.holes.split, 4);
-    assert_live_is_as_it_was();
 }
 
-static void where_none_is_to_be_had_it_is_tried_again(void **state)
+TEST_FROM(blocks_begin, where_none_is_to_be_had_it_is_tried_again)
 {
-    (void)state;
     split_the_first();
     fake.page[fake.npages++] = (struct fake_page){
         .base = block[0]->base, .present = MIB(2), .own = MIB(2), .refusal = -ENOMEM};
@@ -361,13 +329,11 @@ static void where_none_is_to_be_had_it_is_tried_again(void **state)
     fake.page[0].refusal = 0;
     repair();
     assert_int_equal(stats().repair_bytes, MIB(2));
-    assert_live_is_as_it_was();
 }
 
 /* One that was touched in part would grow. */
-static void what_is_not_all_there_is_left_as_it_is(void **state)
+TEST_FROM(blocks_begin, what_is_not_all_there_is_left_as_it_is)
 {
-    (void)state;
     split_the_first();
     fake.page[fake.npages++] = (struct fake_page){
         .base = block[0]->base, .present = MIB(2) - KIB(4), .own = MIB(2) - KIB(4)};
@@ -382,7 +348,6 @@ static void what_is_not_all_there_is_left_as_it_is(void **state)
     repair();
     assert_int_equal(advised(FL_ADVICE_COLLAPSE), 1);
     assert_int_equal(region.pages.holes.split, 0);
-    assert_live_is_as_it_was();
 }
 
 /* All blocks go while it is looked at. */
@@ -401,70 +366,36 @@ static void purge_the_first(struct fl_range huge)
     assert_int_equal(fl_region_purge(&region, 0), MIB(2));
 }
 
-static void what_is_freed_while_it_is_mended_goes_as_a_whole(void **state)
+static void mended_beside(void (*change)(struct fl_range huge))
 {
-    (void)state;
     split_the_first();
     repair();
-    fake.on_survey = free_the_first;
+    fake.on_survey = change;
     repair();
     assert_null(fake.on_survey);
     assert_sound();
+}
+
+TEST_FROM(blocks_begin, what_is_freed_while_it_is_mended_goes_as_a_whole)
+{
+    mended_beside(free_the_first);
     assert_int_equal(fl_region_purge(&region, 0), MIB(2));
     assert_int_equal(region.pages.holes.split, 0);
-    assert_live_is_as_it_was();
 }
 
-static void what_goes_while_it_is_mended_is_forgotten(void **state)
+TEST_FROM(blocks_begin, what_goes_while_it_is_mended_is_forgotten)
 {
-    (void)state;
-    split_the_first();
-    repair();
-    fake.on_survey = purge_the_first;
-    repair();
-    assert_null(fake.on_survey);
+    mended_beside(purge_the_first);
     assert_int_equal(region.pages.holes.split, 0);
     assert_int_equal(region.held.populated, MIB(6));
-    assert_live_is_as_it_was();
 }
 
-static void one_that_the_program_laid_hands_on_is_left_alone(void **state)
+TEST_FROM(blocks_begin, one_that_the_program_laid_hands_on_is_left_alone)
 {
-    (void)state;
-    give(block[1]);
-    (void)fl_region_purge(&region, 0);
-    block[1] = take(KIB(512));
-    fill(block[1], 2);
+    split_the_first();
     fl_region_note_remapped(&region, (struct fl_range){block[2]->base, KIB(4)});
     for (int i = 0; i < 4; i++) {
         repair();
     }
     assert_int_equal(region.pages.holes.split, 1);
-    assert_live_is_as_it_was();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(holes_wait_for_their_touch, blocks_begin),
-        cmocka_unit_test_setup(filling_holes_brings_nothing_else_in, blocks_begin),
-        cmocka_unit_test_setup(what_is_untouched_is_not_split_off, blocks_begin),
-        cmocka_unit_test_setup(fringes_are_looked_at_once_each, blocks_begin),
-        cmocka_unit_test_setup(steps_longer_than_the_age_keep_their_pieces, blocks_begin),
-        cmocka_unit_test_setup(what_grows_over_a_hole_pays_once_for_each, blocks_begin),
-        cmocka_unit_test_setup(what_may_not_be_filled_waits_for_its_touch, blocks_begin),
-        cmocka_unit_test_setup(what_was_split_and_is_free_as_a_whole_goes_as_a_whole, blocks_begin),
-        cmocka_unit_test_setup(what_lies_around_it_gives_its_pages, blocks_begin),
-        cmocka_unit_test_setup(what_lies_around_it_is_kept_from_children, blocks_begin),
-        cmocka_unit_test_setup(what_lies_around_it_is_the_kernels_to_take, blocks_begin),
-        cmocka_unit_test_setup(what_lies_around_it_is_bounded_under_a_filter, blocks_begin),
-        cmocka_unit_test_setup(it_goes_in_part, blocks_begin),
-        cmocka_unit_test_setup(what_is_full_for_a_while_becomes_one_again, blocks_begin),
-        cmocka_unit_test_setup(where_none_is_to_be_had_it_is_tried_again, blocks_begin),
-        cmocka_unit_test_setup(what_is_not_all_there_is_left_as_it_is, blocks_begin),
-        cmocka_unit_test_setup(what_is_freed_while_it_is_mended_goes_as_a_whole, blocks_begin),
-        cmocka_unit_test_setup(what_goes_while_it_is_mended_is_forgotten, blocks_begin),
-        cmocka_unit_test_setup(one_that_the_program_laid_hands_on_is_left_alone, blocks_begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,8 @@
 /* Huge pages ahead of demand: how many, when, and when they go back. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 #include <string.h>
-
-static const struct fl_region_config wish = {.huge = true, .stock = MIB(64)};
 
 static const uint64_t rest = 100000000;
 
@@ -14,22 +11,23 @@ static struct fl_reserve *stock(void)
     return &region.pages.reserve;
 }
 
-static void without_demand_there_is_none(void **state)
+static int unasked(void **state)
 {
-    (void)state;
-    (void)stock_begin(&wish);
+    assert_true(stock_begin(NULL));
+    return 0;
+}
+
+TEST_FROM(NULL, without_demand_there_is_none)
+{
+    (void)stock_begin(&stock_wish);
     size_t mapped = fake_mapped();
     assert_int_equal(fl_region_refill(&region), UINT64_MAX);
     assert_int_equal(fake_mapped(), mapped);
     assert_int_equal(stock()->held, 0);
 }
 
-static void the_goal_is_a_share_of_the_peak(void **state)
+TEST_WHERE(has_stock, unasked, the_goal_is_a_share_of_the_peak)
 {
-    (void)state;
-    if (!stock_begin(NULL)) {
-        return;
-    }
     struct fl_extent *e = take(MIB(640)); /* 10 MiB are a sixty-fourth */
     fake_forget();
     assert_int_equal(fl_region_refill(&region), rest);
@@ -40,12 +38,8 @@ static void the_goal_is_a_share_of_the_peak(void **state)
     assert_stock(MIB(10));
 }
 
-static void the_goal_is_no_more_than_was_asked_for(void **state)
+TEST_WHERE(has_stock, unasked, the_goal_is_no_more_than_was_asked_for)
 {
-    (void)state;
-    if (!stock_begin(NULL)) {
-        return;
-    }
     struct fl_extent *e = take(MIB(640));
     region.refill.demand = 0;
     give(e);
@@ -55,28 +49,20 @@ static void the_goal_is_no_more_than_was_asked_for(void **state)
     assert_stock(MIB(6));
 }
 
-static void the_goal_leaves_what_may_be_held_at_all(void **state)
+TEST_WHERE(has_stock, unasked, the_goal_leaves_what_may_be_held_at_all)
 {
-    (void)state;
-    if (!stock_begin(NULL)) {
-        return;
-    }
-    struct fl_extent *a = take(MIB(320)), *b = take(MIB(320));
-    give(a);
+    struct fl_extent *e = take(MIB(320));
+    assert_non_null(take(MIB(320)));
+    give(e);
     assert_non_null(take(MIB(6)));   /* from what is free */
     region.held.populated += MIB(4); /* as if so much were fragmented */
     (void)fl_region_refill(&region);
     region.held.populated -= MIB(4);
     assert_stock(MIB(6)); /* of 650 that may be held, 644 are */
-    assert_non_null(b);
 }
 
-static void the_option_says_how_much(void **state)
+TEST_WHERE(has_stock, stock_none, the_option_says_how_much)
 {
-    (void)state;
-    if (!stock_begin(&wish)) {
-        return;
-    }
     assert_non_null(take(MIB(40)));
     (void)fl_region_refill(&region);
     assert_stock(MIB(40));
@@ -86,23 +72,17 @@ static void the_option_says_how_much(void **state)
 }
 
 /* After mlockall(MCL_FUTURE) what is mapped is in memory. */
-static void no_more_is_mapped_than_is_wanted(void **state)
+TEST_WHERE(has_stock, stock_none, no_more_is_mapped_than_is_wanted)
 {
-    (void)state;
-    if (!stock_begin(&wish)) {
-        return;
-    }
     assert_non_null(take(MIB(40)));
-    region.refill.demand = MIB(16);
     size_t before = fake_mapped();
-    (void)fl_region_refill(&region);
+    stock_refill(MIB(16));
     assert_stock(MIB(16));
     assert_int_equal(fake_mapped() - before, MIB(16));
     assert_non_null(take_zeroed(MIB(16)));
     assert_stock(0);
-    region.refill.demand = MIB(40);
     before = fake_mapped();
-    (void)fl_region_refill(&region);
+    stock_refill(MIB(40));
     assert_stock(MIB(40));
     assert_int_equal(fake_mapped() - before, MIB(24)); /* 16 are mapped still */
     assert_int_equal(fake_kept_from_child(stock()->span.all), MIB(40));
@@ -112,17 +92,12 @@ static void no_more_is_mapped_than_is_wanted(void **state)
 }
 
 /* A base page of each, which makes it huge where a fault would not; and what that leaves. */
-static void where_faults_bring_none_it_is_filled_by_collapse(void **state)
+TEST_WHERE(has_stock, NULL, where_faults_bring_none_it_is_filled_by_collapse)
 {
-    static const struct fl_region_config c = {.huge = true, .collapse = true, .stock = MIB(64)};
-    (void)state;
-    if (!stock_begin(&c)) {
-        return;
-    }
+    (void)stock_begin(&(struct fl_region_config){.huge = true, .collapse = true, .stock = MIB(64)});
     assert_non_null(take(MIB(40)));
-    region.refill.demand = MIB(16);
     fake_forget();
-    (void)fl_region_refill(&region);
+    stock_refill(MIB(16));
     assert_stock(MIB(16));
     size_t collapsed = 0;
     for (size_t i = 0; i < fake.nlog; i++) {
@@ -134,12 +109,8 @@ static void where_faults_bring_none_it_is_filled_by_collapse(void **state)
     assert_int_equal(fake_bytes(FAKE_POPULATE), MIB(16) + 8 * fl_page.base);
 }
 
-static void demand_fades(void **state)
+TEST_WHERE(has_stock, stock_none, demand_fades)
 {
-    (void)state;
-    if (!stock_begin(&wish)) {
-        return;
-    }
     assert_non_null(take(MIB(40)));
     int n = 0;
     while (fl_region_refill(&region) == rest) {
@@ -151,16 +122,11 @@ static void demand_fades(void **state)
     assert_int_equal(fl_region_refill(&region), UINT64_MAX);
 }
 
-static void it_is_refilled_below_half(void **state)
+TEST_WHERE(has_stock, stock_ready, it_is_refilled_below_half)
 {
-    (void)state;
-    if (!stock_filled(&wish)) {
-        return;
-    }
     fl_region_set_worker(&region, true);
     assert_non_null(take_zeroed(MIB(30)));
-    region.refill.demand = MIB(64);
-    (void)fl_region_refill(&region);
+    stock_refill(MIB(64));
     assert_stock(MIB(34));
     atomic_store(&region.wants_worker, false);
     region.refill.demand = MIB(64);
@@ -188,12 +154,8 @@ static void take_meanwhile(struct fl_range r)
     }
 }
 
-static void requests_come_while_it_is_filled(void **state)
+TEST_WHERE(has_stock, stock_none, requests_come_while_it_is_filled)
 {
-    (void)state;
-    if (!stock_begin(&wish)) {
-        return;
-    }
     assert_non_null(take(MIB(64)));
     meanwhile = NULL;
     fake.on_populate = take_meanwhile;
@@ -205,16 +167,11 @@ static void requests_come_while_it_is_filled(void **state)
 
 static void take_long(struct fl_range r)
 {
-    (void)r;
     atomic_fetch_add(&fake.now_ns, 10000000);
 }
 
-static void it_waits_while_the_kernel_searches_for_huge_pages(void **state)
+TEST_WHERE(has_stock, stock_none, it_waits_while_the_kernel_searches_for_huge_pages)
 {
-    (void)state;
-    if (!stock_begin(&wish)) {
-        return;
-    }
     assert_non_null(take(MIB(64)));
     fake.on_populate = take_long;
     while (fl_region_refill(&region) == 0) {
@@ -232,12 +189,8 @@ static void it_waits_while_the_kernel_searches_for_huge_pages(void **state)
     assert_stock(MIB(64));
 }
 
-static void it_goes_back_when_it_has_aged(void **state)
+TEST_WHERE(has_stock, stock_ready, it_goes_back_when_it_has_aged)
 {
-    (void)state;
-    if (!stock_filled(&wish)) {
-        return;
-    }
     size_t usable = fake_usable();
     for (int i = 0; i < 3; i++) {
         assert_true(fl_region_tick(&region, 4));
@@ -251,22 +204,18 @@ static void it_goes_back_when_it_has_aged(void **state)
 }
 
 /* Of what has been taken the map remains, and what did not move. */
-static void what_is_left_of_it_goes_back_too(void **state)
+TEST_WHERE(has_stock, NULL, what_is_left_of_it_goes_back_too)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
-        if (!stock_filled(&wish)) {
-            return;
-        }
+        (void)stock_filled(&stock_wish);
         size_t usable = fake_usable();
         if (i == 1) {
             memset(stock_chunk(0), 0xcc, MIB(64));
             fake.move_most = MIB(20);
             fake_fail_at(2, 1u << FAKE_MOVE);
         }
-        struct fl_extent *e = take(MIB(64));
+        assert_non_null(take(MIB(64)));
         fake_fail_at(0, 1);
-        assert_non_null(e);
         assert_stock(0);
         int n = 0;
         while (fl_region_tick(&region, 4)) {
@@ -276,25 +225,8 @@ static void what_is_left_of_it_goes_back_too(void **state)
     }
 }
 
-static void a_purge_of_all_takes_it(void **state)
+TEST_WHERE(has_stock, stock_ready, what_the_kernel_does_not_take_back_stays_stock)
 {
-    (void)state;
-    if (!stock_filled(&wish)) {
-        return;
-    }
-    assert_int_equal(fl_region_purge(&region, 0), MIB(64));
-    assert_stock(0);
-    region.refill.demand = MIB(64);
-    (void)fl_region_refill(&region); /* and it comes again */
-    assert_stock(MIB(64));
-}
-
-static void what_the_kernel_does_not_take_back_stays_stock(void **state)
-{
-    (void)state;
-    if (!stock_filled(&wish)) {
-        return;
-    }
     fake.rc[FAKE_UNMAP] = -ENOMEM;
     assert_int_equal(fl_region_purge(&region, 0), 0);
     assert_stock(MIB(64));
@@ -303,13 +235,10 @@ static void what_the_kernel_does_not_take_back_stays_stock(void **state)
     assert_stock(MIB(44));
 }
 
-static void what_cannot_be_filled_is_not_counted(void **state)
+TEST_WHERE(has_stock, NULL, what_cannot_be_filled_is_not_counted)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
-        if (!stock_begin(&wish)) {
-            return;
-        }
+        (void)stock_begin(&stock_wish);
         assert_non_null(take(MIB(64)));
         size_t populated = region.held.populated;
         fake.rc[i == 0 ? FAKE_POPULATE : FAKE_MAP_AT] = -ENOMEM;
@@ -319,42 +248,33 @@ static void what_cannot_be_filled_is_not_counted(void **state)
     }
 }
 
-static void there_is_none_where_it_is_not_wanted(void **state)
+TEST_FROM(NULL, there_is_none_where_it_is_not_wanted)
 {
-    struct fl_region_config c[] = {wish, wish, wish, wish};
-    (void)state;
+    struct fl_region_config c[] = {stock_wish, stock_wish, stock_wish, stock_wish};
     c[0].no_stock = true;
     c[1].method = FL_METHOD_NONE;
     c[2].limit = MIB(80); /* 64 are live */
     for (size_t i = 0; i < 4; i++) {
         (void)stock_begin(&c[i]);
-        struct fl_extent *e = take(MIB(64));
-        if (i == 3) {
-            atomic_store(&region.tight, true);
-        }
+        assert_non_null(take(MIB(64)));
+        atomic_store(&region.tight, i == 3);
         (void)fl_region_refill(&region);
         assert_stock(0);
-        assert_non_null(e);
     }
 }
 
-static void in_a_reserved_window_there_is_none(void **state)
+TEST_FROM(NULL, in_a_reserved_window_there_is_none)
 {
-    (void)state;
     region_clear();
     fake.no_quiet_addresses = fake.pretend_populate = true;
-    assert_int_equal(fl_region_start(&region, &wish), 0);
+    assert_int_equal(fl_region_start(&region, &stock_wish), 0);
     assert_non_null(take(MIB(64)));
     (void)fl_region_refill(&region);
     assert_stock(0);
 }
 
-static void without_addresses_there_is_none(void **state)
+TEST_WHERE(has_stock, stock_none, without_addresses_there_is_none)
 {
-    (void)state;
-    if (!stock_begin(&wish)) {
-        return;
-    }
     assert_non_null(take(MIB(64)));
     fake.rc[FAKE_MAP_AT] = -EEXIST;
     (void)fl_region_refill(&region);
@@ -372,8 +292,7 @@ static int child_without(void)
         fl_region_check(&region) != NULL) {
         return 1;
     }
-    region.refill.demand = MIB(32);
-    (void)fl_region_refill(&region);
+    stock_refill(MIB(32));
     if (stock()->ready != MIB(32) || fl_region_check(&region) != NULL) {
         return 2;
     }
@@ -384,16 +303,11 @@ static int child_without(void)
     return fl_region_purge(&region, 0) != MIB(12) || fl_region_check(&region) != NULL ? 4 : 0;
 }
 
-static void children_have_none_of_it(void **state)
+TEST_WHERE(has_stock, stock_ready, children_have_none_of_it)
 {
-    (void)state;
-    if (!stock_filled(&wish)) {
-        return;
-    }
     memset(stock_chunk(0), 0xcc, MIB(64));
     assert_int_equal(fake_kept_from_child(stock()->span.all), MIB(64));
-    int status = fork_with(child_without);
-    assert_int_equal(status, 0);
+    assert_int_equal(fork_with(child_without), 0);
     assert_stock(MIB(64));
     assert_true(is_filled(take_zeroed(MIB(64)), 0xcc));
 }
@@ -414,12 +328,8 @@ static void fork_amid_a_release(void)
     child_status = fork_beside(child_without);
 }
 
-static void children_forked_amid_a_change_have_none_of_it(void **state)
+TEST_WHERE(has_stock, stock_none, children_forked_amid_a_change_have_none_of_it)
 {
-    (void)state;
-    if (!stock_begin(&wish)) {
-        return;
-    }
     assert_non_null(take(MIB(64)));
     child_status = -1;
     fake.on_populate = fork_amid_a_refill;
@@ -437,52 +347,16 @@ static void children_forked_amid_a_change_have_none_of_it(void **state)
 static int child_with_maps_in_the_way(void)
 {
     fl_region_fork_child(&region, NULL);
-    region.refill.demand = MIB(64); /* of which the first half could be kept from it */
-    (void)fl_region_refill(&region);
+    stock_refill(MIB(64)); /* of which the first half could be kept from it */
     return stock()->held != 0 || fl_region_check(&region) != NULL;
 }
 
-static void a_child_that_has_inherited_it_does_without(void **state)
+TEST_WHERE(has_stock, stock_none, a_child_that_has_inherited_it_does_without)
 {
-    (void)state;
-    if (!stock_begin(&wish)) {
-        return;
-    }
-    struct fl_extent *e = take(MIB(64));
+    assert_non_null(take(MIB(64)));
     fake.rc[FAKE_ADVISE] = -EINVAL;
     (void)fl_region_refill(&region);
     assert_stock(MIB(64));
-    int status = fork_with(child_with_maps_in_the_way);
-    assert_int_equal(status, 0);
-    assert_non_null(e);
+    assert_int_equal(fork_with(child_with_maps_in_the_way), 0);
     assert_stock(MIB(64));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_demand_there_is_none),
-        cmocka_unit_test(the_goal_is_a_share_of_the_peak),
-        cmocka_unit_test(the_goal_is_no_more_than_was_asked_for),
-        cmocka_unit_test(the_goal_leaves_what_may_be_held_at_all),
-        cmocka_unit_test(the_option_says_how_much),
-        cmocka_unit_test(no_more_is_mapped_than_is_wanted),
-        cmocka_unit_test(demand_fades),
-        cmocka_unit_test(it_is_refilled_below_half),
-        cmocka_unit_test(requests_come_while_it_is_filled),
-        cmocka_unit_test(it_waits_while_the_kernel_searches_for_huge_pages),
-        cmocka_unit_test(it_goes_back_when_it_has_aged),
-        cmocka_unit_test(what_is_left_of_it_goes_back_too),
-        cmocka_unit_test(a_purge_of_all_takes_it),
-        cmocka_unit_test(what_the_kernel_does_not_take_back_stays_stock),
-        cmocka_unit_test(what_cannot_be_filled_is_not_counted),
-        cmocka_unit_test(there_is_none_where_it_is_not_wanted),
-        cmocka_unit_test(in_a_reserved_window_there_is_none),
-        cmocka_unit_test(without_addresses_there_is_none),
-        cmocka_unit_test(where_faults_bring_none_it_is_filled_by_collapse),
-        cmocka_unit_test(children_have_none_of_it),
-        cmocka_unit_test(children_forked_amid_a_change_have_none_of_it),
-        cmocka_unit_test(a_child_that_has_inherited_it_does_without),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

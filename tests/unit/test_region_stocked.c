@@ -1,25 +1,17 @@
 /* Requests that take huge pages from the stock: clean ones, whole pieces, and what becomes of those
  * that do not move. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
-
-static const struct fl_region_config wish = {.huge = true, .stock = MIB(64)};
 
 static struct fl_reserve *stock(void)
 {
     return &region.pages.reserve;
 }
 
-static void calloc_takes_from_it_and_clears_nothing(void **state)
+TEST_WHERE(has_stock, stock_ready, calloc_takes_from_it_and_clears_nothing)
 {
-    (void)state;
-    if (!stock_filled(&wish)) {
-        return;
-    }
     size_t populated = region.held.populated;
     memset(stock_chunk(0), 0xcc, MIB(64)); /* clearing would take that away */
     struct fl_extent *e = take_zeroed(MIB(20));
@@ -31,27 +23,19 @@ static void calloc_takes_from_it_and_clears_nothing(void **state)
     assert_int_equal(stats().stalls, 1); /* the first one's */
 }
 
-static void malloc_takes_from_it_before_the_kernel_has_to_give(void **state)
+TEST_WHERE(has_stock, stock_ready, malloc_takes_from_it_before_the_kernel_has_to_give)
 {
-    (void)state;
-    if (!stock_filled(&wish)) {
-        return;
-    }
-    struct fl_extent *e = take(MIB(20));
-    assert_non_null(e);
+    assert_non_null(take(MIB(20)));
     assert_int_equal(fake_bytes(FAKE_MOVE), MIB(20));
     assert_null(in_window(FAKE_POPULATE, 0));
     assert_stock(MIB(44));
 }
 
-static void malloc_takes_from_free_extents_before_it(void **state)
+TEST_WHERE(has_stock, stock_ready, malloc_takes_from_free_extents_before_it)
 {
-    (void)state;
-    if (!stock_filled(&wish)) {
-        return;
-    }
-    struct fl_extent *a = take_zeroed(MIB(8)), *g = take_zeroed(MIB(2)), *b = take_zeroed(MIB(8)),
-                     *h = take_zeroed(MIB(2));
+    struct fl_extent *a = take_zeroed(MIB(8)), *wall = take_zeroed(MIB(2)),
+                     *b = take_zeroed(MIB(8));
+    assert_true(wall != NULL && take_zeroed(MIB(2)) != NULL);
     assert_stock(MIB(44));
     fill(a, 1);
     fill(b, 1);
@@ -63,20 +47,12 @@ static void malloc_takes_from_free_extents_before_it(void **state)
     struct fl_extent *z = take_zeroed(MIB(12)); /* what is clean is for calloc */
     assert_true(is_filled(z, 0));
     assert_stock(MIB(32));
-    assert_non_null(g);
-    assert_non_null(h);
 }
 
-static void requests_take_pieces_of_several_chunks(void **state)
+TEST_WHERE(has_stock, stock_ready, requests_take_pieces_of_several_chunks)
 {
-    (void)state;
-    if (!stock_filled(&wish)) {
-        return;
-    }
     assert_non_null(take_zeroed(MIB(40)));
-    region.refill.demand = MIB(64);
-    (void)fl_region_refill(
-        &region); /* into another chunk: one that is taken from is not refilled */
+    stock_refill(MIB(64)); /* into another chunk: one that is taken from is not refilled */
     assert_int_equal(stock()->chunk[0].ready, MIB(24));
     assert_int_equal(stock()->chunk[1].ready, MIB(40));
     assert_stock(MIB(64));
@@ -89,18 +65,13 @@ static void requests_take_pieces_of_several_chunks(void **state)
     assert_true(bytes(e)[0] == 0xc0 && bytes(e)[MIB(24) - 1] == 0xc0);
     assert_true(bytes(e)[MIB(24)] == 0xc1 && bytes(e)[MIB(50) - 1] == 0xc1);
     assert_stock(MIB(14));
-    e = take_zeroed(MIB(20)); /* more than there is */
+    assert_non_null(take_zeroed(MIB(20))); /* more than there is */
     assert_int_equal(in_window(FAKE_POPULATE, 0)->range.len, MIB(6));
-    assert_non_null(e);
     assert_stock(0);
 }
 
-static void requests_take_so_many_pieces_and_no_more(void **state)
+TEST_WHERE(has_stock, stock_none, requests_take_so_many_pieces_and_no_more)
 {
-    (void)state;
-    if (!stock_begin(&wish)) {
-        return;
-    }
     assert_non_null(take(MIB(64)));
     for (size_t i = 1; i <= 30; i++) { /* each into a chunk of its own */
         region.refill.demand = MIB(2) * i;
@@ -118,24 +89,8 @@ static void requests_take_so_many_pieces_and_no_more(void **state)
     assert_stock(0);
 }
 
-static size_t progress;
-
-static int stop_after(struct fl_range from, uintptr_t to, size_t *most)
+TEST_WHERE(has_stock, stock_ready, what_does_not_move_at_all_is_stock_again)
 {
-    (void)to;
-    if (progress != 0) {
-        *most = fl_min(progress, from.len);
-        progress = 0;
-    }
-    return -EBUSY;
-}
-
-static void what_does_not_move_at_all_is_stock_again(void **state)
-{
-    (void)state;
-    if (!stock_filled(&wish)) {
-        return;
-    }
     fake.rc[FAKE_MOVE_BEGIN] = -EMFILE;
     size_t populated = region.held.populated;
     struct fl_extent *e = take_zeroed(MIB(20));
@@ -145,17 +100,13 @@ static void what_does_not_move_at_all_is_stock_again(void **state)
     assert_stock(MIB(64));
 }
 
-static void a_chunk_whose_rest_is_unknown_is_made_anew(void **state)
+TEST_WHERE(has_stock, NULL, a_chunk_whose_rest_is_unknown_is_made_anew)
 {
     static const size_t before[] = {KIB(4), MIB(2), MIB(3), MIB(20) - KIB(4)};
-    (void)state;
     for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
-        if (!stock_filled(&wish)) {
-            return;
-        }
+        (void)stock_filled(&stock_wish);
         memset(stock_chunk(0), 0xcc, MIB(64)); /* so that it has pages to leave behind */
-        progress = before[i];
-        fake.on_move = stop_after;
+        refuse_moves(before[i], -EBUSY);
         struct fl_extent *e = take(MIB(20));
         fake.on_move = NULL;
         memset(bytes(e), 0, e->len);
@@ -164,8 +115,7 @@ static void a_chunk_whose_rest_is_unknown_is_made_anew(void **state)
         e = take_zeroed(MIB(44)); /* what lies below is as good as ever */
         assert_true(is_filled(e, 0xcc));
         assert_stock(0);
-        region.refill.demand = MIB(64);
-        (void)fl_region_refill(&region);
+        stock_refill(MIB(64));
         assert_stock(MIB(64));
         assert_false(stock()->chunk[0].holed);
         assert_int_equal(stock_chunk(0)[MIB(60)], 0); /* what was left there is gone */
@@ -178,31 +128,20 @@ static void a_chunk_whose_rest_is_unknown_is_made_anew(void **state)
 static void *purge_all(void *arg)
 {
     (void)fl_region_purge(&region, 0);
-    region.refill.demand = MIB(64);
-    (void)fl_region_refill(&region);
+    stock_refill(MIB(64));
     assert_sound();
     return arg;
 }
 
 static int others_purge_and_refill(struct fl_range from, uintptr_t to, size_t *most)
 {
-    pthread_t t;
-
-    (void)from;
-    (void)to;
-    (void)most;
     fake.on_move = NULL;
-    assert_int_equal(pthread_create(&t, NULL, purge_all, NULL), 0);
-    pthread_join(t, NULL);
+    run_beside(purge_all, NULL);
     return 0;
 }
 
-static void pages_on_their_way_are_in_no_other_block(void **state)
+TEST_WHERE(has_stock, stock_ready, pages_on_their_way_are_in_no_other_block)
 {
-    (void)state;
-    if (!stock_filled(&wish)) {
-        return;
-    }
     memset(stock_chunk(0), 0xcc, MIB(64));
     fake.on_move = others_purge_and_refill;
     struct fl_extent *e = take_zeroed(MIB(20));
@@ -211,9 +150,7 @@ static void pages_on_their_way_are_in_no_other_block(void **state)
     assert_stock(stock()->ready);
     (void)fl_region_purge(&region, 0);
     assert_stock(0);
-    if (!stock_filled(&wish)) {
-        return;
-    }
+    (void)stock_filled(&stock_wish);
     memset(stock_chunk(0), 0xcc, MIB(64));
     fake.on_move = others_purge_and_refill;
     e = take_zeroed(MIB(64)); /* all of it is on its way */
@@ -224,40 +161,20 @@ static void pages_on_their_way_are_in_no_other_block(void **state)
     assert_stock(stock()->ready);
 }
 
-static void what_mremap_takes_from_it_is_for_children_too(void **state)
+TEST_WHERE(has_stock, NULL, what_mremap_takes_from_it_is_for_children_too)
 {
-    struct fl_region_config c = wish;
-    (void)state;
+    struct fl_region_config c = stock_wish;
     c.method = FL_METHOD_REMAP;
-    if (!stock_filled(&c)) {
-        return;
-    }
+    (void)stock_filled(&c);
     struct fl_extent *e = take_zeroed(MIB(64));
     assert_int_equal(fake_bytes(FAKE_REMAP), MIB(64));
     assert_int_equal(fake_kept_from_child(region.space.window.all), 0);
     assert_true(is_filled(e, 0));
     assert_stock(0);
     fake_forget();
-    region.refill.demand = MIB(64);
-    (void)fl_region_refill(&region); /* into maps that are advised as they should be */
+    stock_refill(MIB(64)); /* into maps that are advised as they should be */
     assert_stock(MIB(64));
     assert_int_equal(fake_kept_from_child(stock()->span.all), MIB(64));
     assert_int_equal(fake_nth(FAKE_ADVISE, 0)->advice, FL_ADVICE_HUGE);
     assert_int_equal(fake_nth(FAKE_ADVISE, 0)->range.len, MIB(64));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calloc_takes_from_it_and_clears_nothing),
-        cmocka_unit_test(malloc_takes_from_it_before_the_kernel_has_to_give),
-        cmocka_unit_test(malloc_takes_from_free_extents_before_it),
-        cmocka_unit_test(requests_take_pieces_of_several_chunks),
-        cmocka_unit_test(requests_take_so_many_pieces_and_no_more),
-        cmocka_unit_test(what_does_not_move_at_all_is_stock_again),
-        cmocka_unit_test(a_chunk_whose_rest_is_unknown_is_made_anew),
-        cmocka_unit_test(pages_on_their_way_are_in_no_other_block),
-        cmocka_unit_test(what_mremap_takes_from_it_is_for_children_too),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

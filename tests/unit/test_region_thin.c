@@ -1,8 +1,7 @@
 /* Long new blocks of which next to nothing is touched: when the worker sees it, what goes back, and
  * when it leaves a block alone. What is in memory is asked of the real kernel. */
-#include "unit/cmocka_all.h"
 #include "region/jobs/evidence.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -39,8 +38,10 @@ static int thin_begin(void **state)
 }
 
 /* Can this kernel do it? Linux 6.7, and 6.12 for what goes back. */
-static bool gives_back(struct fl_extent *e)
+static bool can(void)
 {
+    (void)thin_begin(NULL);
+    struct fl_extent *e = take(MIB(4));
     struct fl_range page = fl_huge_of(fl_align_up(e->base, MIB(2))), huge;
     size_t there = 0;
 
@@ -50,15 +51,6 @@ static bool gives_back(struct fl_extent *e)
     }
     (void)fl_sys_linux.advise((struct fl_range){page.base, KIB(4)}, FL_ADVICE_SPLIT);
     return fl_sys_linux.present(page, &there) == 0 && there == KIB(4);
-}
-
-static bool can(void)
-{
-    struct fl_extent *e = take(MIB(4));
-    bool yes = gives_back(e);
-
-    give(e);
-    return yes;
 }
 
 /* The worker's job, for as long as it has something to do at once; then some time passes. */
@@ -80,6 +72,14 @@ static void looks(int n)
     }
 }
 
+static void change_and_look(int n)
+{
+    for (int i = 0; i < n; i++) {
+        change();
+        looks(1);
+    }
+}
+
 /* A byte in each MiB. */
 static void touch_little(struct fl_extent *e, size_t from, size_t to)
 {
@@ -95,12 +95,26 @@ static void fill_part(struct fl_extent *e, size_t from, size_t to, unsigned char
     }
 }
 
-static void a_block_that_stays_empty_is_thin(void **state)
+/* None is thin any more. */
+static void assert_none_left(void)
 {
-    (void)state;
-    if (!can()) {
-        return;
-    }
+    assert_int_equal(region.history.sparse_live, 0);
+    assert_settled();
+}
+
+/* A block that has shown itself. */
+static struct fl_extent *take_thin(void)
+{
+    struct fl_extent *e = take(MIB(BLOCK_MIB));
+
+    touch_little(e, 0, MIB(32));
+    looks(4);
+    assert_true(fl_extent_is_merely_thin(e));
+    return e;
+}
+
+TEST_WHERE(can, thin_begin, a_block_that_stays_empty_is_thin)
+{
     struct fl_extent *e = take(MIB(BLOCK_MIB));
     assert_true(atomic_load(&region.wants_worker));
     assert_in_range(look(), 1, 1000000000);
@@ -117,21 +131,13 @@ static void a_block_that_stays_empty_is_thin(void **state)
     assert_int_equal(region.history.sparse_live, 1);
     assert_true(region.history.touched[27] == 1); /* none of that kind */
     free_looked_at(e);
-    assert_int_equal(region.history.sparse_live, 0);
-    assert_settled();
+    assert_none_left();
 }
 
 /* The next one gets huge pages again where the first one lay. */
-static void who_comes_after_it_has_huge_pages(void **state)
+TEST_WHERE(can, thin_begin, who_comes_after_it_has_huge_pages)
 {
-    (void)state;
-    if (!can()) {
-        return;
-    }
-    struct fl_extent *e = take(MIB(BLOCK_MIB));
-    touch_little(e, 0, MIB(32));
-    looks(4);
-    assert_true(fl_extent_is_merely_thin(e));
+    struct fl_extent *e = take_thin();
     uintptr_t base = e->base;
     free_looked_at(e);
     e = take(MIB(20));
@@ -139,40 +145,27 @@ static void who_comes_after_it_has_huge_pages(void **state)
     touch_at(e, 0);
     touch_at(e, MIB(10));
     assert_true(held(e) >= MIB(3));
-    assert_settled();
 }
 
-static void what_fills_is_left_alone(void **state)
+/* Zeros alone say nothing: they may have been written. */
+TEST_FROM(NULL, what_fills_is_left_alone)
 {
-    (void)state;
-    struct fl_extent *e = take(MIB(BLOCK_MIB));
-    for (size_t at = 0; at < MIB(BLOCK_MIB); at += MIB(8)) {
-        fill_part(e, at, at + MIB(8), 1);
-        change();
-        looks(2);
+    for (unsigned char with = 0; with < 2; with++) {
+        (void)thin_begin(state);
+        struct fl_extent *e = take(MIB(BLOCK_MIB));
+        for (size_t at = 0; at < MIB(BLOCK_MIB); at += MIB(8)) {
+            fill_part(e, at, at + MIB(8), with);
+            change();
+            looks(2);
+        }
+        assert_false(fl_extent_is_user_remapped(e));
+        assert_settled();
     }
-    assert_false(fl_extent_is_user_remapped(e));
-    assert_settled();
-}
-
-/* They may have been written. */
-static void zeros_alone_say_nothing(void **state)
-{
-    (void)state;
-    struct fl_extent *e = take(MIB(BLOCK_MIB));
-    for (size_t at = 0; at < MIB(BLOCK_MIB); at += MIB(8)) {
-        fill_part(e, at, at + MIB(8), 0);
-        change();
-        looks(2);
-    }
-    assert_false(fl_extent_is_user_remapped(e));
-    assert_settled();
 }
 
 /* By eight threads side by side, of which each has written a few pages at the first look. */
-static void what_is_being_filled_is_left_alone(void **state)
+TEST_FROM(thin_begin, what_is_being_filled_is_left_alone)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(BLOCK_MIB));
     size_t share = MIB(BLOCK_MIB) / 8;
     for (size_t done = 0; done < MIB(2); done += KIB(64)) {
@@ -183,24 +176,13 @@ static void what_is_being_filled_is_left_alone(void **state)
         looks(1);
     }
     assert_false(fl_extent_is_user_remapped(e));
-    assert_settled();
 }
 
-static void a_thin_block_that_fills_is_thin_no_more(void **state)
+TEST_WHERE(can, thin_begin, a_thin_block_that_fills_is_thin_no_more)
 {
-    (void)state;
-    if (!can()) {
-        return;
-    }
-    struct fl_extent *e = take(MIB(BLOCK_MIB));
-    touch_little(e, 0, MIB(32));
-    looks(4);
-    assert_true(fl_extent_is_merely_thin(e));
+    struct fl_extent *e = take_thin();
     fill_part(e, 0, MIB(64), 1);
-    for (int i = 0; i < 16; i++) {
-        change();
-        looks(1);
-    }
+    change_and_look(16);
     assert_false(fl_extent_is_thin(e));
     assert_true(fl_extent_is_user_remapped(e));
     assert_int_equal(region.history.sparse_live, 0);
@@ -209,16 +191,11 @@ static void a_thin_block_that_fills_is_thin_no_more(void **state)
     touch_at(e, MIB(100));
     assert_true(held(e) >= before + MIB(2));
     free_looked_at(e);
-    assert_settled();
 }
 
 /* Others of its kind have shown themselves. */
-static void a_hundred_blocks_of_a_kind_are_thin(void **state)
+TEST_WHERE(can, thin_begin, a_hundred_blocks_of_a_kind_are_thin)
 {
-    (void)state;
-    if (!can()) {
-        return;
-    }
     enum { N = 40 };
     struct fl_extent *e[N];
     size_t there = 0;
@@ -227,13 +204,9 @@ static void a_hundred_blocks_of_a_kind_are_thin(void **state)
     }
     for (int i = 0; i < N; i++) {
         touch_at(e[i], MIB(5));
-        change();
-        looks(1);
+        change_and_look(1);
     }
-    for (int i = 0; i < 8; i++) {
-        change();
-        looks(1);
-    }
+    change_and_look(8);
     for (int i = 0; i < N; i++) {
         there += held(e[i]);
     }
@@ -241,17 +214,12 @@ static void a_hundred_blocks_of_a_kind_are_thin(void **state)
     for (int i = 0; i < N; i++) {
         free_looked_at(e[i]);
     }
-    assert_int_equal(region.history.sparse_live, 0);
-    assert_settled();
+    assert_none_left();
 }
 
 /* A look has so many samples. Whom it had none for has taught nothing, neither this nor that. */
-static void who_had_no_look_does_not_rest(void **state)
+TEST_WHERE(can, thin_begin, who_had_no_look_does_not_rest)
 {
-    (void)state;
-    if (!can()) {
-        return;
-    }
     enum { FULL = FL_EVIDENCE_PICKS, N = FULL + 12 };
     struct fl_extent *e[N];
     for (int i = 0; i < N; i++) {
@@ -259,22 +227,17 @@ static void who_had_no_look_does_not_rest(void **state)
         fill_part(e[i], 0, i < FULL ? MIB(4) : 0, 1);
         touch_at(e[i], MIB(3));
     }
-    for (int i = 0; i < 8; i++) {
-        change();
-        looks(1);
-    }
+    change_and_look(8);
     for (int i = 0; i < N; i++) {
         assert_int_equal(fl_extent_is_merely_thin(e[i]), i >= FULL);
         free_looked_at(e[i]);
     }
-    assert_settled();
 }
 
 /* Each has a huge page of its own, or none, and there are more of them than slots. */
-static void many_short_blocks_show_it_together(void **state)
+TEST_WHERE(can, thin_begin, many_short_blocks_show_it_together)
 {
-    (void)state;
-    if (!can() || is_reserved()) { /* the window is too small for so many */
+    if (is_reserved()) { /* the window is too small for so many */
         return;
     }
     enum { N = FL_THIN_SLOTS + 44 };
@@ -288,28 +251,22 @@ static void many_short_blocks_show_it_together(void **state)
         change();
         looks(i % 8 == 0);
     }
-    for (int i = 0; i < 16; i++) {
-        change();
-        looks(1);
-    }
+    change_and_look(16);
     for (int i = 0; i < N; i++) {
         there += held(e[i]);
         assert_int_equal(bytes(e[i])[MIB(1)], 0xee);
     }
     assert_true(there < MIB(N / 8));
     assert_true(region.thin.walk == 0 && !region.thin.missed);
-    uint64_t of_kind = region.history.touched[21];
-    assert_int_equal(of_kind, 1); /* none */
+    assert_true(region.history.touched[21] == 1); /* none */
     for (int i = 0; i < N; i++) {
         free_looked_at(e[i]);
     }
-    assert_int_equal(region.history.sparse_live, 0);
-    assert_settled();
+    assert_none_left();
 }
 
-static void what_rests_is_looked_at_less_and_less(void **state)
+TEST_FROM(thin_begin, what_rests_is_looked_at_less_and_less)
 {
-    (void)state;
     (void)take(MIB(BLOCK_MIB));
     uint64_t first = look();
     for (int i = 0; i < 400; i++) {
@@ -326,7 +283,6 @@ static void what_rests_is_looked_at_less_and_less(void **state)
 
 static int refused(struct fl_range r, struct fl_range out[], unsigned most)
 {
-    (void)r, (void)out, (void)most;
     return -ENOTTY;
 }
 
@@ -337,12 +293,8 @@ static int split_nothing_back(struct fl_range r, size_t *out)
 }
 
 /* Before Linux 6.7 nothing is known; before 6.12 nothing goes back, and the rest is base pages. */
-static void on_an_old_kernel(void **state)
+TEST_WHERE(can, thin_begin, on_an_old_kernel)
 {
-    (void)state;
-    if (!can()) {
-        return;
-    }
     struct fl_extent *e = take(MIB(BLOCK_MIB));
     touch_little(e, 0, MIB(32));
     fl_sys.huge = refused;
@@ -360,29 +312,20 @@ static void on_an_old_kernel(void **state)
 }
 
 /* Too many maps. */
-static void where_the_kernel_refuses_it_stays_as_it_is(void **state)
+TEST_FROM(thin_begin, where_the_kernel_refuses_it_stays_as_it_is)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(BLOCK_MIB));
     touch_little(e, 0, MIB(32));
     fake.rc[FAKE_ADVISE] = -ENOMEM;
     looks(6);
     fake.rc[FAKE_ADVISE] = 0;
     assert_false(fl_extent_is_user_remapped(e));
-    assert_int_equal(region.history.sparse_live, 0);
-    assert_settled();
+    assert_none_left();
 }
 
-static void a_thin_block_grows_and_moves_as_such(void **state)
+TEST_WHERE(can, thin_begin, a_thin_block_grows_and_moves_as_such)
 {
-    (void)state;
-    if (!can()) {
-        return;
-    }
-    struct fl_extent *e = take(MIB(BLOCK_MIB));
-    touch_little(e, 0, MIB(32));
-    looks(4);
-    assert_true(fl_extent_is_merely_thin(e));
+    struct fl_extent *e = take_thin();
     struct fl_extent *behind = take(MIB(8));
     struct fl_extent *to =
         fl_region_resize(&region, e, MIB(200)) ? e : fl_region_move(&region, e, MIB(200));
@@ -395,27 +338,5 @@ static void a_thin_block_grows_and_moves_as_such(void **state)
     }
     free_looked_at(e);
     give(behind);
-    assert_int_equal(region.history.sparse_live, 0);
-    assert_settled();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_block_that_stays_empty_is_thin, thin_begin),
-        cmocka_unit_test_setup(who_comes_after_it_has_huge_pages, thin_begin),
-        cmocka_unit_test_setup(what_fills_is_left_alone, thin_begin),
-        cmocka_unit_test_setup(zeros_alone_say_nothing, thin_begin),
-        cmocka_unit_test_setup(what_is_being_filled_is_left_alone, thin_begin),
-        cmocka_unit_test_setup(a_thin_block_that_fills_is_thin_no_more, thin_begin),
-        cmocka_unit_test_setup(a_hundred_blocks_of_a_kind_are_thin, thin_begin),
-        cmocka_unit_test_setup(who_had_no_look_does_not_rest, thin_begin),
-        cmocka_unit_test_setup(many_short_blocks_show_it_together, thin_begin),
-        cmocka_unit_test_setup(what_rests_is_looked_at_less_and_less, thin_begin),
-        cmocka_unit_test_setup(on_an_old_kernel, thin_begin),
-        cmocka_unit_test_setup(where_the_kernel_refuses_it_stays_as_it_is, thin_begin),
-        cmocka_unit_test_setup(a_thin_block_grows_and_moves_as_such, thin_begin),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    assert_none_left();
 }

@@ -2,12 +2,9 @@
  * what calloc clears, and what is learnt from blocks when they are freed. What is in memory is
  * asked of the real kernel. */
 #include "region/free/isolated.h"
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <string.h>
 
 /* Of all kinds half is touched, by what is known. */
 static void forget_what_is_sparse(void)
@@ -17,9 +14,8 @@ static void forget_what_is_sparse(void)
     }
 }
 
-static void new_memory_is_not_populated(void **state)
+TEST_FROM(waiting_begin, new_memory_is_not_populated)
 {
-    (void)state;
     for (size_t len = KIB(64); len <= MIB(256); len *= 4) {
         struct fl_extent *e = take(len);
         assert_int_equal(bytes_there(e), 0);
@@ -30,24 +26,19 @@ static void new_memory_is_not_populated(void **state)
     assert_int_equal(stats().stalls, 0);
     assert_int_equal(stats().populated_bytes, region.held.populated);
     assert_true(region.held.populated >= MIB(256));
-    assert_settled();
 }
 
-static void those_who_set_eager_max_get_it_populated(void **state)
+TEST_FROM(waiting_begin, those_who_set_eager_max_get_it_populated)
 {
-    static const struct fl_region_config eager = {.huge = true, .eager_max = MIB(16)};
-    (void)state;
-    region_begin(&eager);
+    region_begin(&(struct fl_region_config){.huge = true, .eager_max = MIB(16)});
     struct fl_extent *e = take(MIB(8));
     assert_int_equal(bytes_there(e), MIB(8));
     assert_int_equal(e->left, 0);
     assert_int_equal(stats().stalls, 1);
-    assert_settled();
 }
 
-static void what_was_touched_serves_the_next_request(void **state)
+TEST_FROM(waiting_begin, what_was_touched_serves_the_next_request)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(8));
     fill(e, 1);
     uintptr_t base = e->base;
@@ -60,58 +51,40 @@ static void what_was_touched_serves_the_next_request(void **state)
     assert_int_equal(fake.count[FAKE_POPULATE] + fake_purges() + fake.count[FAKE_MAP_AT] +
                          fake.count[FAKE_COMMIT],
                      0);
-    assert_settled();
 }
 
-static void calloc_brings_nothing_in(void **state)
+/* Huge pages; base pages, where one look does not tell of all the pieces; and where it is unknown
+ * what was touched, so that all is cleared. */
+TEST_FROM(NULL, calloc_brings_nothing_in)
 {
-    (void)state;
-    struct fl_extent *e = take(MIB(64));
-    for (size_t at = MIB(1); at < MIB(64); at += MIB(16)) {
-        touch_at(e, at);
+    static const struct {
+        bool huge;
+        size_t len, every, most;
+        int refusal;
+    } row[] = {
+        {true, MIB(64), MIB(16), MIB(16), 0},
+        {false, MIB(8), KIB(28), MIB(2), 0},
+        {true, MIB(8), MIB(8), MIB(2), -EPERM},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        region_begin(&(struct fl_region_config){.huge = row[i].huge, .wait_for_touch = true});
+        struct fl_extent *e = take(row[i].len);
+        for (size_t at = 0; at < row[i].len; at += row[i].every) {
+            touch_at(e, at);
+        }
+        size_t there = bytes_there(e);
+        assert_true(there <= row[i].most);
+        free_looked_at(e);
+        fake.rc[FAKE_TOUCHED] = row[i].refusal;
+        e = take_zeroed(row[i].len);
+        assert_int_equal(bytes_there(e), row[i].refusal == 0 ? there : row[i].len);
+        assert_true(is_filled(e, 0));
+        assert_settled();
     }
-    size_t there = bytes_there(e);
-    assert_true(there < MIB(16));
-    free_looked_at(e);
-    e = take_zeroed(MIB(64));
-    assert_int_equal(bytes_there(e), there);
-    assert_true(is_filled(e, 0));
-    assert_settled();
 }
 
-static void calloc_clears_all_where_it_is_unknown(void **state)
+TEST_FROM(waiting_begin, a_block_is_cleared_where_it_was_touched)
 {
-    (void)state;
-    struct fl_extent *e = take(MIB(8));
-    touch_at(e, MIB(5));
-    free_looked_at(e);
-    fake.rc[FAKE_TOUCHED] = -EPERM;
-    e = take_zeroed(MIB(8));
-    assert_true(is_filled(e, 0));
-    assert_int_equal(bytes_there(e), MIB(8));
-}
-
-/* More pieces than one look tells of. */
-static void calloc_finds_every_piece(void **state)
-{
-    static const struct fl_region_config c = {.wait_for_touch = true};
-    (void)state;
-    region_begin(&c);
-    struct fl_extent *e = take(MIB(8));
-    for (size_t at = 0; at < MIB(8); at += KIB(28)) {
-        touch_at(e, at);
-    }
-    size_t there = bytes_there(e);
-    assert_true(there < MIB(2));
-    free_looked_at(e);
-    e = take_zeroed(MIB(8));
-    assert_int_equal(bytes_there(e), there);
-    assert_true(is_filled(e, 0));
-}
-
-static void a_block_is_cleared_where_it_was_touched(void **state)
-{
-    (void)state;
     struct fl_extent *e = take(MIB(16));
     touch_at(e, MIB(9));
     touch_at(e, MIB(15));
@@ -127,9 +100,8 @@ static void a_block_is_cleared_where_it_was_touched(void **state)
     assert_true(is_filled(e, 0));
 }
 
-static void clearing_ahead_brings_nothing_in(void **state)
+TEST_FROM(waiting_begin, clearing_ahead_brings_nothing_in)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(64));
     uintptr_t base = e->base;
     touch_at(e, MIB(33));
@@ -148,13 +120,10 @@ static void clearing_ahead_brings_nothing_in(void **state)
 }
 
 /* Free extents give their pages, and they have next to none. */
-static void holes_move_as_holes(void **state)
+TEST_FROM(waiting_begin, holes_move_as_holes)
 {
-    (void)state;
-    struct fl_extent *low = take(MIB(16)), *wall = take(MIB(2)), *high = take(MIB(16));
-    struct fl_extent *end = take(MIB(2));
-    fill(wall, 1);
-    fill(end, 2);
+    struct fl_extent *low = take(MIB(16)), *wall = take_guard(MIB(2)), *high = take(MIB(16));
+    assert_true(wall != NULL && take_guard(MIB(2)) != NULL);
     touch_at(low, MIB(3));
     touch_at(high, MIB(7));
     free_looked_at(low);
@@ -166,38 +135,28 @@ static void holes_move_as_holes(void **state)
     assert_true(bytes_there(e) <= MIB(4));
     assert_null(in_window(FAKE_POPULATE, 0));
     assert_true(is_filled(e, 0));
-    assert_true(is_filled(wall, 1) && is_filled(end, 2));
-    assert_settled();
 }
 
 static struct fl_extent *stranger;
 
 static void *ask(void *arg)
 {
-    (void)arg;
     stranger = take_zeroed(KIB(512));
     return NULL;
 }
 
 static int calloc_amid_the_move(struct fl_range from, uintptr_t to, size_t *most)
 {
-    (void)from;
-    (void)to;
-    (void)most;
     if (stranger == NULL) {
-        pthread_t other;
-        assert_int_equal(pthread_create(&other, NULL, ask, NULL), 0);
-        pthread_join(other, NULL);
+        run_beside(ask, NULL);
     }
     return 0;
 }
 
 /* What is free behind a request lies in a huge page that another's pages still move into. */
-static void what_comes_after_the_look_is_cleared_too(void **state)
+TEST_FROM(waiting_begin, what_comes_after_the_look_is_cleared_too)
 {
-    (void)state;
-    struct fl_extent *a = take(MIB(8)), *low = take(MIB(2)), *b = take(MIB(8)),
-                     *high = take(MIB(2));
+    struct fl_extent *a = take_walled(MIB(8)), *b = take_walled(MIB(8));
     fill(a, 0xa1);
     fill(b, 0xb2);
     free_looked_at(a);
@@ -209,19 +168,15 @@ static void what_comes_after_the_look_is_cleared_too(void **state)
     assert_non_null(stranger);
     assert_int_equal(stranger->base, e->base + e->len);
     assert_true(is_filled(stranger, 0));
-    free_looked_at(low);
-    free_looked_at(high);
-    assert_settled();
 }
 
-static void growing_brings_nothing_in(void **state)
+TEST_FROM(waiting_begin, growing_brings_nothing_in)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(8));
     touch_at(e, 0);
     assert_true(fl_region_resize(&region, e, MIB(64)));
     assert_true(bytes_there(e) <= MIB(2));
-    struct fl_extent *wall = take(MIB(2));
+    assert_non_null(take(MIB(2))); /* in the way */
     struct fl_extent *to = fl_region_move(&region, e, MIB(128));
     assert_non_null(to);
     assert_int_equal(bytes(to)[0], 0xee);
@@ -230,19 +185,16 @@ static void growing_brings_nothing_in(void **state)
     assert_true(fl_region_resize(&region, to, MIB(16)));
     touch_at(to, MIB(12));
     free_looked_at(to);
-    free_looked_at(wall);
     e = take_zeroed(MIB(100));
     assert_true(bytes_there(e) <= MIB(6));
     assert_true(is_filled(e, 0));
-    assert_settled();
 }
 
 /* A whole block takes over a hollow neighbour, when it is freed and when it grows; and what is cut
  * off stays hollow. */
-static void holes_are_known_of_what_merges(void **state)
+TEST_FROM(waiting_begin, holes_are_known_of_what_merges)
 {
-    (void)state;
-    struct fl_extent *whole = take(MIB(8)), *hollow = take(MIB(32)), *wall = take(MIB(2));
+    struct fl_extent *whole = take(MIB(8)), *hollow = take_walled(MIB(32));
     fill(whole, 1);
     fl_region_note_touched(&region, whole);
     assert_int_equal(whole->left, 0);
@@ -261,14 +213,10 @@ static void holes_are_known_of_what_merges(void **state)
     assert_int_equal(e->left, 0);
     assert_true(fl_region_resize(&region, e, MIB(24)));
     assert_int_equal(e->left, FL_LEFT_HOLLOW);
-    free_looked_at(e);
-    free_looked_at(wall);
-    assert_settled();
 }
 
-static void holes_are_known_beside_what_is_apart(void **state)
+TEST_FROM(waiting_begin, holes_are_known_beside_what_is_apart)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(16));
     struct fl_range part = {fl_align_up(e->base, MIB(2)) + MIB(4), MIB(4)};
     uintptr_t base = e->base;
@@ -280,14 +228,12 @@ static void holes_are_known_beside_what_is_apart(void **state)
     assert_int_equal(fl_extent_free_at(&region.space, fl_range_end(part), 0)->left, FL_LEFT_HOLLOW);
     fl_isolated_return(&region, e, false);
     fl_region_unlock(&region);
-    assert_settled();
 }
 
 /* Ranges below a huge page are not looked at, and what was cleared as a whole is known to be
  * there. */
-static void small_blocks_are_not_looked_at(void **state)
+TEST_FROM(waiting_begin, small_blocks_are_not_looked_at)
 {
-    (void)state;
     struct fl_extent *e = take(KIB(64));
     assert_int_equal(e->left & FL_LEFT_UNSEEN, 0);
     fl_region_clear(&region, e);
@@ -295,9 +241,8 @@ static void small_blocks_are_not_looked_at(void **state)
     assert_int_equal(fake.count[FAKE_TOUCHED], 0);
 }
 
-static void a_free_is_looked_at_once(void **state)
+TEST_FROM(waiting_begin, a_free_is_looked_at_once)
 {
-    (void)state;
     struct fl_extent *e = take(MIB(256));
     free_looked_at(e);
     unsigned looks = fake.count[FAKE_RESIDENT];
@@ -308,9 +253,8 @@ static void a_free_is_looked_at_once(void **state)
     assert_int_equal(fake.count[FAKE_RESIDENT], looks);
 }
 
-static void frees_tell_what_is_touched(void **state)
+TEST_FROM(waiting_begin, frees_tell_what_is_touched)
 {
-    (void)state;
     struct fl_extent *full = take(MIB(8)), *hollow = take(MIB(16)), *most = take(MIB(64));
     fill(full, 1);
     touch_at(hollow, 0);
@@ -328,15 +272,14 @@ static void frees_tell_what_is_touched(void **state)
     assert_true(fl_left_was_touched(&region, MIB(8)));
 }
 
-static void the_stock_follows_what_is_touched(void **state)
+TEST_FROM(waiting_begin, the_stock_follows_what_is_touched)
 {
-    (void)state;
     if (is_reserved()) {
         return;
     }
     struct fl_extent *e = take(MIB(8));
     assert_int_equal(region.refill.demand, 0);
-    struct fl_extent *beside = take(MIB(8));
+    assert_non_null(take(MIB(8)));
     fill(e, 1);
     free_looked_at(e);
     assert_non_null(take(MIB(8)));
@@ -345,14 +288,11 @@ static void the_stock_follows_what_is_touched(void **state)
     assert_int_equal(region.refill.demand, MIB(8));
     assert_non_null(take(MIB(32)));
     assert_int_equal(region.refill.demand, MIB(8));
-    free_looked_at(beside);
 }
 
-static void base_pages_are_populated_where_they_are_touched(void **state)
+TEST_FROM(waiting_begin, base_pages_are_populated_where_they_are_touched)
 {
-    static const struct fl_region_config c = {.wait_for_touch = true};
-    (void)state;
-    region_begin(&c);
+    region_begin(&(struct fl_region_config){.wait_for_touch = true});
     struct fl_extent *e = take(MIB(8));
     assert_int_equal(bytes_there(e), 0);
     fill(e, 1);
@@ -362,13 +302,11 @@ static void base_pages_are_populated_where_they_are_touched(void **state)
     assert_int_equal(bytes_there(e), MIB(8));
     e = take(MIB(1)); /* a fault for each page costs more than what may be held in vain */
     assert_int_equal(bytes_there(e), MIB(1));
-    assert_settled();
 }
 
 /* Its pagemap, a page for 4 MiB, comes in with what is cut to other blocks later. */
-static void the_pagemap_waits_too(void **state)
+TEST_FROM(waiting_begin, the_pagemap_waits_too)
 {
-    (void)state;
     assert_non_null(take(MIB(2)));
     uintptr_t window = region.space.window.all.base, pagemap = region.space.pagemap.all.base;
     struct fl_extent *e = take(MIB(768));
@@ -384,30 +322,4 @@ static void the_pagemap_waits_too(void **state)
     free_looked_at(e);
     assert_int_equal(fl_sys_linux.resident(part, &there), 0);
     assert_int_equal(there, part.len);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(new_memory_is_not_populated, waiting_begin),
-        cmocka_unit_test_setup(those_who_set_eager_max_get_it_populated, waiting_begin),
-        cmocka_unit_test_setup(what_was_touched_serves_the_next_request, waiting_begin),
-        cmocka_unit_test_setup(calloc_brings_nothing_in, waiting_begin),
-        cmocka_unit_test_setup(calloc_clears_all_where_it_is_unknown, waiting_begin),
-        cmocka_unit_test_setup(calloc_finds_every_piece, waiting_begin),
-        cmocka_unit_test_setup(a_block_is_cleared_where_it_was_touched, waiting_begin),
-        cmocka_unit_test_setup(clearing_ahead_brings_nothing_in, waiting_begin),
-        cmocka_unit_test_setup(holes_move_as_holes, waiting_begin),
-        cmocka_unit_test_setup(what_comes_after_the_look_is_cleared_too, waiting_begin),
-        cmocka_unit_test_setup(growing_brings_nothing_in, waiting_begin),
-        cmocka_unit_test_setup(holes_are_known_of_what_merges, waiting_begin),
-        cmocka_unit_test_setup(holes_are_known_beside_what_is_apart, waiting_begin),
-        cmocka_unit_test_setup(small_blocks_are_not_looked_at, waiting_begin),
-        cmocka_unit_test_setup(a_free_is_looked_at_once, waiting_begin),
-        cmocka_unit_test_setup(frees_tell_what_is_touched, waiting_begin),
-        cmocka_unit_test_setup(the_stock_follows_what_is_touched, waiting_begin),
-        cmocka_unit_test_setup(base_pages_are_populated_where_they_are_touched, waiting_begin),
-        cmocka_unit_test_setup(the_pagemap_waits_too, waiting_begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

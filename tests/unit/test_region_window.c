@@ -1,9 +1,7 @@
 /* The window: how large under which limits, what a refusal costs. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
-#include <string.h>
 
 enum { METADATA = 512 << 10 }; /* as window.c and vspace.c take it at first */
 
@@ -11,7 +9,6 @@ static const struct fl_region_config plain = {.huge = true};
 
 static int each(void **state)
 {
-    (void)state;
     region_clear();
     return 0;
 }
@@ -22,12 +19,14 @@ static size_t parts(void)
            region.space.descriptors.span.all.len;
 }
 
-static void start_at_quiet_addresses_maps_nothing(void **state)
+static bool at_quiet_addresses(void)
 {
-    (void)state;
-    if (fake.no_quiet_addresses) {
-        return; /* this run is about the other way */
-    }
+    fake_install();
+    return !fake.no_quiet_addresses;
+}
+
+TEST_WHERE(at_quiet_addresses, each, start_at_quiet_addresses_maps_nothing)
+{
     assert_int_equal(fl_region_start(&region, &plain), 0);
     assert_false(region.space.window.reserved);
     assert_int_equal(region.space.window.all.len, (size_t)4 << 40);
@@ -42,12 +41,8 @@ static void start_at_quiet_addresses_maps_nothing(void **state)
     assert_true(region.space.window.all.base != base); /* as hard to guess as mmap's */
 }
 
-static void the_window_is_eight_times_the_memory(void **state)
+TEST_WHERE(at_quiet_addresses, each, the_window_is_eight_times_the_memory)
 {
-    (void)state;
-    if (fake.no_quiet_addresses) {
-        return;
-    }
     fake.memory_total = (uint64_t)3 << 38;
     assert_int_equal(fl_region_start(&region, &plain), 0);
     assert_int_equal(region.space.window.all.len, (size_t)6 << 40);
@@ -69,12 +64,8 @@ static const unsigned others[][2] = {
 #endif
 };
 
-static void it_lies_where_no_other_does(void **state)
+TEST_WHERE(at_quiet_addresses, NULL, it_lies_where_no_other_does)
 {
-    (void)state;
-    if (fake.no_quiet_addresses) {
-        return;
-    }
     for (uint64_t i = 0; i < 64; i++) {
         region_clear();
         fake.memory_total = (uint64_t)8 << 40;
@@ -89,12 +80,8 @@ static void it_lies_where_no_other_does(void **state)
     }
 }
 
-static void a_taken_address_makes_it_try_another(void **state)
+TEST_WHERE(at_quiet_addresses, NULL, a_taken_address_makes_it_try_another)
 {
-    (void)state;
-    if (fake.no_quiet_addresses) {
-        return;
-    }
     for (unsigned part = 1; part <= 3; part++) { /* window, pagemap, descriptors */
         region_clear();
         fake_fail_at(part, 1u << FAKE_MAP_AT);
@@ -111,10 +98,15 @@ static void assert_nothing_left(void)
     assert_int_equal(region.space.window.all.len, 0);
 }
 
-static void refusals_halve_the_window_until_it_fits(void **state)
+static int reserved(void **state)
 {
-    (void)state;
+    region_clear();
     fake.no_quiet_addresses = true;
+    return 0;
+}
+
+TEST_FROM(reserved, refusals_halve_the_window_until_it_fits)
+{
     assert_int_equal(fl_region_start(&region, &plain), 0);
     assert_true(region.space.window.reserved);
     assert_int_equal(region.space.window.all.len,
@@ -125,12 +117,10 @@ static void refusals_halve_the_window_until_it_fits(void **state)
     assert_int_equal(region.space.window.all.base % MIB(2), 0);
 }
 
-static void a_refused_part_gives_the_others_back(void **state)
+TEST_FROM(NULL, a_refused_part_gives_the_others_back)
 {
-    (void)state;
     for (unsigned skip = 1; skip <= 2; skip++) { /* pagemap, descriptors */
-        region_clear();
-        fake.no_quiet_addresses = true;
+        (void)reserved(state);
         fake.reserve_skip = skip;
         fake.reserve_refuse = 1;
         assert_int_equal(fl_region_start(&region, &plain), 0);
@@ -139,24 +129,19 @@ static void a_refused_part_gives_the_others_back(void **state)
     }
 }
 
-static void the_smallest_window_is_64_mib(void **state)
+TEST_FROM(reserved, the_smallest_window_is_64_mib)
 {
-    (void)state;
-    fake.no_quiet_addresses = true;
     fake.reserve_max = MIB(66);
     assert_int_equal(fl_region_start(&region, &plain), 0);
     assert_int_equal(region.space.window.all.len, MIB(64));
-    region_clear();
-    fake.no_quiet_addresses = true;
+    (void)reserved(state);
     fake.reserve_max = MIB(65);
     assert_int_equal(fl_region_start(&region, &plain), -ENOMEM);
     assert_nothing_left();
 }
 
-static void without_metadata_there_is_no_window_and_nothing_mapped(void **state)
+TEST_FROM(reserved, without_metadata_there_is_no_window_and_nothing_mapped)
 {
-    (void)state;
-    fake.no_quiet_addresses = true;
     fake.reserve_skip = 1;
     fake.reserve_refuse = 1000;
     fake.reserve_max = MIB(70);
@@ -164,95 +149,18 @@ static void without_metadata_there_is_no_window_and_nothing_mapped(void **state)
     assert_nothing_left();
 }
 
-static void a_process_without_requests_has_no_descriptors(void **state)
+TEST_FROM(each, what_is_charged_is_what_is_used)
 {
-    (void)state;
     assert_int_equal(fl_region_start(&region, &plain), 0);
     assert_int_equal(fake_usable(), 0);
     assert_int_equal(region.space.descriptors.used, 0);
     assert_null(fl_region_check(&region));
-    assert_int_equal(stats().requests, 0);
-}
-
-static void what_is_charged_is_what_is_used(void **state)
-{
-    (void)state;
-    assert_int_equal(fl_region_start(&region, &plain), 0);
-    size_t idle = fake_usable();
     struct fl_extent *e = take(KIB(64));
-    assert_int_equal(fake_usable() - idle, fl_page.huge + METADATA);
+    assert_int_equal(fake_usable(), fl_page.huge + METADATA);
     give(e);
     e = take(MIB(40));
-    assert_int_equal(fake_usable() - idle, MIB(40) + METADATA);
+    assert_int_equal(fake_usable(), MIB(40) + METADATA);
     give(e);
     assert_int_equal(fl_region_purge(&region, 0), MIB(40));
-    assert_int_equal(fake_usable() - idle, METADATA);
-    assert_sound();
-}
-
-static void a_limit_on_memory_ends_growth_but_not_the_region(void **state)
-{
-    (void)state;
-    assert_int_equal(fl_region_start(&region, &plain), 0);
-    fake.charge_max = fake_usable() + MIB(6) + METADATA; /* RLIMIT_DATA or overcommit_memory=2 */
-    struct fl_extent *a = take(MIB(2)), *b = take(MIB(2)), *c = take(MIB(2));
-    assert_non_null(c);
-    assert_null(take(MIB(4)));
-    assert_sound();
-    give(a);
-    give(b);
-    assert_non_null(take(MIB(4))); /* what is there goes on serving */
-    assert_null(take(KIB(64)));
-    give(c);
-    assert_non_null(take(KIB(64)));
-    assert_sound();
-}
-
-static void a_mapping_of_others_in_the_window_is_left_alone(void **state)
-{
-    (void)state;
-    if (fake.no_quiet_addresses) {
-        return;
-    }
-    assert_int_equal(fl_region_start(&region, &plain), 0);
-    struct fl_range theirs = {region.space.first + MIB(4), KIB(4)};
-    assert_int_equal(fl_sys_linux.map_at(theirs), 0);
-    *(unsigned char *)theirs.base = 9;
-    struct fl_extent *a = take(MIB(4));
-    assert_true(a->base == region.space.first);
-    struct fl_extent *b = take(MIB(4)); /* elsewhere */
-    assert_non_null(b);
-    assert_true(b->base > theirs.base);
-    fill(b, 1);
-    assert_sound();
-    struct fl_extent *lazy = take(MIB(1200)); /* more than an eighth of what is available */
-    assert_int_equal(lazy->content, FL_CONTENT_LAZY);
-    assert_sound();
-    give(a);
-    give(b);
-    give(lazy);
-    (void)fl_region_purge(&region, 0);
-    assert_sound();
-    assert_int_equal(*(unsigned char *)theirs.base, 9);
-    assert_null(fl_region_find(&region, theirs.base));
-    assert_int_equal(fl_sys_linux.unmap(theirs), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(start_at_quiet_addresses_maps_nothing, each),
-        cmocka_unit_test_setup(the_window_is_eight_times_the_memory, each),
-        cmocka_unit_test_setup(it_lies_where_no_other_does, each),
-        cmocka_unit_test_setup(a_taken_address_makes_it_try_another, each),
-        cmocka_unit_test_setup(refusals_halve_the_window_until_it_fits, each),
-        cmocka_unit_test_setup(a_refused_part_gives_the_others_back, each),
-        cmocka_unit_test_setup(the_smallest_window_is_64_mib, each),
-        cmocka_unit_test_setup(without_metadata_there_is_no_window_and_nothing_mapped, each),
-        cmocka_unit_test_setup(a_process_without_requests_has_no_descriptors, each),
-        cmocka_unit_test_setup(what_is_charged_is_what_is_used, each),
-        cmocka_unit_test_setup(a_limit_on_memory_ends_growth_but_not_the_region, each),
-        cmocka_unit_test_setup(a_mapping_of_others_in_the_window_is_left_alone, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    assert_int_equal(fake_usable(), METADATA);
 }

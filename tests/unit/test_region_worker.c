@@ -1,28 +1,15 @@
 /* The worker may be held up, or ended, in any system call that it makes: so it makes none with the
  * region's lock held, and no other lock over one. */
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "unit/region_case.h"
 
 #include <errno.h>
-#include <pthread.h>
 
 static int rc;
-
-static int each(void **state)
-{
-    (void)state;
-    region_begin(NULL);
-    rc = 0;
-    return 0;
-}
 
 /* `body` as a thread of that kind does it. */
 static void run_as(enum fl_thread kind, void *(*body)(void *))
 {
-    pthread_t t;
-
-    assert_int_equal(pthread_create(&t, NULL, body, &kind), 0);
-    assert_int_equal(pthread_join(t, NULL), 0);
+    run_beside(body, &kind);
 }
 
 static unsigned calls(void)
@@ -35,38 +22,31 @@ static unsigned calls(void)
     return n;
 }
 
-static void *reserve_some(void *kind)
+static size_t wanted; /* descriptors */
+
+static void *reserve(void *kind)
 {
     fl_thread = *(enum fl_thread *)kind;
     fl_region_lock(&region);
-    rc = fl_extent_reserve(&region.space, 600);
+    rc = fl_extent_reserve(&region.space, wanted);
     fl_region_unlock(&region);
     return NULL;
 }
 
-static void *reserve_many(void *kind)
+TEST(it_makes_no_descriptors)
 {
-    fl_thread = *(enum fl_thread *)kind;
-    fl_region_lock(&region);
-    rc = fl_extent_reserve(&region.space, (size_t)1 << 13);
-    fl_region_unlock(&region);
-    return NULL;
-}
-
-static void it_makes_no_descriptors(void **state)
-{
-    (void)state;
     assert_non_null(take(MIB(2)));
     fake_forget();
-    run_as(FL_THREAD_APART, reserve_some);
+    wanted = 600;
+    run_as(FL_THREAD_APART, reserve);
     assert_int_equal(rc, 0);
-    run_as(FL_THREAD_GUEST, reserve_many);
+    wanted = 8192;
+    run_as(FL_THREAD_GUEST, reserve);
     assert_int_equal(rc, -ENOMEM);
     assert_int_equal(calls(), 0);
-    run_as(FL_THREAD_PROGRAM, reserve_many);
+    run_as(FL_THREAD_PROGRAM, reserve);
     assert_int_equal(rc, 0);
     assert_int_not_equal(calls(), 0);
-    assert_settled();
 }
 
 static void *lock_and_unlock(void *kind)
@@ -77,9 +57,8 @@ static void *lock_and_unlock(void *kind)
     return NULL;
 }
 
-static void lazy_blocks_that_were_deferred_wait_for_others(void **state)
+TEST(lazy_blocks_that_were_deferred_wait_for_others)
 {
-    (void)state;
     region.config.eager_max = MIB(1);
     struct fl_extent *lazy = take(MIB(32)), *plain = take(KIB(512));
     assert_int_equal(lazy->content, FL_CONTENT_LAZY);
@@ -95,7 +74,6 @@ static void lazy_blocks_that_were_deferred_wait_for_others(void **state)
     assert_null(lazy->next);
     run_as(FL_THREAD_PROGRAM, lock_and_unlock);
     assert_null(atomic_load(&region.caches.deferred));
-    assert_settled();
 }
 
 static void *look(void *kind)
@@ -107,16 +85,14 @@ static void *look(void *kind)
     return NULL;
 }
 
-static void it_waits_for_no_look_of_others(void **state)
+TEST(it_waits_for_no_look_of_others)
 {
-    (void)state;
     fl_lock_acquire(&region.pages.asking);
     run_as(FL_THREAD_APART, look);
     assert_int_equal(rc, 0);
     run_as(FL_THREAD_GUEST, look);
     assert_int_equal(rc, 0);
     fl_lock_release(&region.pages.asking);
-    assert_settled();
 }
 
 static void *clear_ahead(void *kind)
@@ -144,27 +120,12 @@ static size_t cleared_beside_a_look(enum fl_thread kind)
     return e->zeroed.len;
 }
 
-static void it_clears_while_others_look(void **state)
+TEST_FROM(waiting_begin, it_clears_while_others_look)
 {
-    (void)state;
     assert_true(cleared_beside_a_look(FL_THREAD_APART) >= MIB(64));
 }
 
-static void with_the_program_s_descriptors_it_leaves_what_it_must_look_at(void **state)
+TEST_FROM(waiting_begin, with_the_program_s_descriptors_it_leaves_what_it_must_look_at)
 {
-    (void)state;
     assert_int_equal(cleared_beside_a_look(FL_THREAD_GUEST), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(it_makes_no_descriptors, each),
-        cmocka_unit_test_setup(lazy_blocks_that_were_deferred_wait_for_others, each),
-        cmocka_unit_test_setup(it_waits_for_no_look_of_others, each),
-        cmocka_unit_test_setup(it_clears_while_others_look, waiting_begin),
-        cmocka_unit_test_setup(with_the_program_s_descriptors_it_leaves_what_it_must_look_at,
-                               waiting_begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,8 @@ extern const struct fl_placing placing;
 /* Divides the region; and begins one first. */
 void divide(void);
 void begin_divided(void);
+/* The same as the set-up of a test. */
+int divided_begin(void **state);
 /* The next requests are for that node, else the other; or for what its threads touch. */
 void ask_on(unsigned node);
 void ask_touched(unsigned node);
