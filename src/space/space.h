@@ -114,7 +114,7 @@ struct fl_extent *fl_extent_new(struct fl_space *s, struct fl_range range, enum 
 void fl_extent_drop(struct fl_space *s, struct fl_extent *e);
 /* Descriptors for fl_extent_new in that zone, by its lock alone. */
 size_t fl_extent_spare(struct fl_space *s, unsigned zone);
-/* The zone's own stash gets some where it has few, and gives up what is too much. */
+/* The zone's stash gets some where it has few; its own gives up what is too much. */
 void fl_extent_restock(struct fl_space *s, unsigned zone);
 /* Writes the pagemap after base or len changed. */
 void fl_extent_publish(struct fl_space *s, struct fl_extent *e);

@@ -73,7 +73,9 @@ struct fl_extent *fl_take_plain(struct fl_region *r, struct fl_cache *own, size_
     if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1) && fl_shards_have(&r->shards, zone)) {
         struct fl_extent *e = fl_shard_take(r, own, len, align, zone);
         fl_shards_look_if_due(r, &r->shards);
-        return e;
+        if (e != NULL || r->zones.placing.nodes == 0) {
+            return e;
+        }
     }
     struct fl_shard *s = &r->shards.of[0];
     fl_shard_look(r, s);

@@ -14,11 +14,7 @@
 #include "region/state/lock.h"
 #include "region/serve/shard.h"
 
-enum {
-    SLACK_SHARE = 64, /* of what is in use, all of them together */
-    LOOKS = 8,        /* all know of frees after such a part of what calls for a look, at least */
-};
-static const size_t slack_least = (size_t)1 << 20;
+enum { LOOKS = 8 }; /* all know of frees after such a part of what calls for a look, at least */
 
 void fl_shards_start(struct fl_region *r)
 {
@@ -41,18 +37,11 @@ static bool lock(struct fl_shard *s, bool (*acquire)(struct fl_lock *l))
     return true;
 }
 
-static void note_longest(struct fl_region *r, struct fl_shard *s)
-{
-    fl_assert(fl_region_is_locked(r));
-    atomic_store_explicit(&s->longest, fl_tree_longest(&r->zones.of[s - r->shards.of].populated),
-                          memory_order_relaxed);
-}
-
 /* And what a handler that interrupted the lock's holder has freed, as fl_region_unlock. */
 static void unlock(struct fl_region *r, struct fl_shard *s)
 {
     fl_assert(fl_region_is_locked(r));
-    note_longest(r, s);
+    fl_shard_note_longest(r, s);
     fl_lock_release(&s->lock);
     fl_region_leave();
     if (FL_UNLIKELY(atomic_load_explicit(&r->caches.deferred, memory_order_relaxed) != NULL) &&
@@ -94,51 +83,9 @@ static FL_COLD void leave_chain(struct fl_region *r, struct fl_extent *e)
     }
 }
 
-static struct fl_extent *take_left(struct fl_shard *s)
-{
-    return atomic_load_explicit(&s->left, memory_order_relaxed) == NULL
-               ? NULL
-               : atomic_exchange_explicit(&s->left, NULL, memory_order_acquire);
-}
-
-void fl_shards_fork_child(struct fl_region *r)
-{
-    for (unsigned i = 0; i < fl_shards_open(&r->shards); i++) {
-        for (struct fl_extent *e = take_left(&r->shards.of[i]), *next; e != NULL; e = next) {
-            next = e->next;
-            fl_region_defer(r, e);
-        }
-    }
-}
-
 static bool is_ordinary(const struct fl_region *r)
 {
     return atomic_load_explicit(&r->shards.ordinary, memory_order_relaxed);
-}
-
-/* So that all shards together pass the most that was in use by little: by a 64th, or by a MiB each.
- * What they take is in memory already. */
-static size_t slack(const struct fl_region *r)
-{
-    size_t most = r->stats.in_use_peak + r->depots.seen;
-    size_t below = most - fl_min(most, r->stats.in_use);
-    size_t together = fl_max(below, r->stats.in_use / SLACK_SHARE);
-
-    return fl_max(together / fl_shards_open(&r->shards), slack_least);
-}
-
-void fl_shards_judge(struct fl_region *r)
-{
-    bool ordinary = !atomic_load_explicit(&r->tight, memory_order_relaxed) &&
-                    !fl_region_is_scarce(r) && !r->fork.orphans && r->pressure.surplus == 0 &&
-                    fl_tick_is_never_due(r);
-
-    fl_assert(fl_region_is_locked(r));
-    atomic_store_explicit(&r->shards.ordinary, ordinary, memory_order_relaxed);
-    r->shards.slack = slack(r);
-    for (unsigned i = 0; i < fl_shards_open(&r->shards); i++) {
-        note_longest(r, &r->shards.of[i]);
-    }
 }
 
 /* `e` lies in the shard's zone. Lock: the shard's. */
@@ -191,7 +138,7 @@ static struct fl_extent *take_from(struct fl_region *r, struct fl_shard *s, stru
     unsigned zone = (unsigned)(s - r->shards.of);
 
     fl_assert(fl_region_is_locked(r));
-    put_down_chain(r, s, take_left(s));
+    put_down_chain(r, s, fl_shard_take_left(s));
     put_down_chain(r, s, fl_depot_trim(r, own));
     if (fl_extent_spare(&r->space, zone) == 0) {
         return NULL;
@@ -337,7 +284,7 @@ bool fl_shard_give(struct fl_region *r, struct fl_extent *e)
     }
     bool may = is_ordinary(r);
     if (may) {
-        put_down_chain(r, s, take_left(s));
+        put_down_chain(r, s, fl_shard_take_left(s));
         count_back(s, e);
         (void)fl_fit_insert(r, e);
     }
@@ -358,43 +305,9 @@ bool fl_shard_give_chain(struct fl_region *r, struct fl_extent *e)
     }
     bool may = is_ordinary(r);
     if (may) {
-        put_down_chain(r, s, take_left(s));
+        put_down_chain(r, s, fl_shard_take_left(s));
         put_down_chain(r, s, e);
     }
     unlock_as_due(r, s);
     return may;
-}
-
-static void add_up(struct fl_region *r, struct fl_shard *s)
-{
-    const struct fl_shard_counts *c = &s->since;
-
-    fl_assert(fl_region_is_locked(r));
-    r->stats.takes += c->takes;
-    r->stats.take_bytes += c->take_bytes;
-    r->stats.kept += c->kept;
-    r->stats.gives += c->gives;
-    r->stats.locks += c->locks;
-    r->stats.in_use += c->in_use;
-    r->pressure.since_look += c->came_back;
-    r->pieces.since += c->came_back;
-    r->depots.uses += (unsigned)(c->takes + c->gives);
-    s->since = (struct fl_shard_counts){0};
-}
-
-void fl_shards_gather(struct fl_region *r)
-{
-    unsigned n = fl_shards_open(&r->shards);
-
-    fl_assert(fl_region_is_locked(r));
-    for (unsigned i = 0; i < n; i++) {
-        add_up(r, &r->shards.of[i]);
-    }
-    fl_region_count_use(r, 0);
-    for (unsigned i = 0; i < n; i++) {
-        (void)fl_region_give_chain(r, take_left(&r->shards.of[i]));
-        if (i != 0) {
-            fl_extent_restock(&r->space, i);
-        }
-    }
 }

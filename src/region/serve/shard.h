@@ -35,6 +35,11 @@ static FL_INLINE void fl_shard_look(struct fl_region *r, const struct fl_shard *
     }
 }
 
+/* What was left to the shard, a chain by `next`. Lock: the shard's. */
+struct fl_extent *fl_shard_take_left(struct fl_shard *s);
+/* Its longest extent, for who looks without a lock. Lock: the shard's. */
+void fl_shard_note_longest(struct fl_region *r, struct fl_shard *s);
+
 /* The rest wants all locks.
  * Adds what the shards have done to the region's figures, and takes what was left to them. */
 void fl_shards_gather(struct fl_region *r);
