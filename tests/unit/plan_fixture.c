@@ -28,12 +28,18 @@ static uint64_t own_time(void)
 
 struct fl_route fl_route;
 const struct fl_placing *plan_placing;
+void (*plan_kernel)(void);
 
 void plan_begin(const struct fl_plan_config *c)
 {
     struct fl_plan_config config = c != NULL ? *c : (struct fl_plan_config){.on = true};
 
-    region_begin(NULL);
+    region_clear();
+    if (plan_kernel != NULL) {
+        plan_kernel();
+    }
+    assert_int_equal(fl_region_start(&region, &(struct fl_region_config){.huge = true}), 0);
+    fake_forget();
     fake.reserve_max = (size_t)8 << 30;
     if (plan_placing != NULL) {
         fl_region_divide(&region, plan_placing);

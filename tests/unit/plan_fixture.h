@@ -9,8 +9,9 @@
 
 /* A region, a route from 64 KiB on, and steps, packed at once. NULL for that. */
 void plan_begin(const struct fl_plan_config *c);
-/* Set before it: there are several nodes. */
+/* Set before it: there are several nodes; the fake kernel is another than fake_install's. */
 extern const struct fl_placing *plan_placing;
+extern void (*plan_kernel)(void);
 
 /* Each test in a process of its own: contexts, arenas and their memory are made once a process. One
  * that hangs fails. */
