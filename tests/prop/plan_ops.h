@@ -1,5 +1,5 @@
-/* The planner as a state machine: a thread's loops under a sequence of operations, beside a model of
- * what is live, where it lies and what it holds. The clock and the kernel are fakes. */
+/* The planner as a state machine: a thread's loops under a sequence of operations, beside a model
+ * of what is live, where it lies and what it holds. The clock and the kernel are fakes. */
 #ifndef FL_TESTS_PROP_PLAN_OPS_H
 #define FL_TESTS_PROP_PLAN_OPS_H
 

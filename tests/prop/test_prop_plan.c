@@ -1,6 +1,7 @@
 /* The loops of plan_model.h in four threads at once, twice, so that contexts and arenas change
  * hands; some hand blocks over, or handle them. Beside them one thread does the worker's jobs and
- * takes arenas back at the worst of times. The fake kernel is quiet: it adds no order of its own. */
+ * takes arenas back at the worst of times. The fake kernel is quiet: it adds no order of its
+ * own. */
 #include "prop/plan_model.h"
 #include "prop/plan_ops.h"
 #include "prop/quiet_fake.h"

@@ -1,6 +1,7 @@
 #include "unit/plan_fixture.h"
 #include "unit/next_libc.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,12 +239,60 @@ unsigned loop_planned(const struct loop *l)
     return n;
 }
 
+struct loop usual;
+
+void usual_begin(const struct fl_plan_config *c)
+{
+    plan_begin(c);
+    usual = (struct loop){.ask = loop_usual(USUAL), .n = USUAL};
+}
+
+int usual_each(void **state)
+{
+    (void)state;
+    usual_begin(NULL);
+    return 0;
+}
+
+void usual_learn(void)
+{
+    loop_declared(&usual, NULL, 5);
+    assert_planned(&usual);
+}
+
 struct fl_plan_stats plan_stats(void)
 {
     struct fl_plan_stats s;
 
     fl_plan_stats_read(&s);
     return s;
+}
+
+void *in_thread(void *(*f)(void *), void *arg)
+{
+    pthread_t t;
+    void *got = NULL;
+
+    assert_int_equal(pthread_create(&t, NULL, f, arg), 0);
+    assert_int_equal(pthread_join(t, &got), 0);
+    return got;
+}
+
+int plan_fork(int (*child)(void))
+{
+    fl_lock_acquire(fl_plan_fork_word());
+    fl_region_fork_lock(&region);
+    fl_lock_hold_for_fork(fl_plan_fork_word());
+    int rc = fake_child(child);
+    fl_region_fork_parent(&region);
+    fl_lock_release_in_parent(fl_plan_fork_word());
+    return rc;
+}
+
+void plan_in_child(void)
+{
+    fl_region_fork_child(&region, fl_thread_cache());
+    fl_plan_fork_child(fl_lock_release_in_child(fl_plan_fork_word()));
 }
 
 void thread_end(void)

@@ -3,6 +3,8 @@
 #include "region/state/lock.h"
 #include "unit/plan_fixture.h"
 
+#include "await.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -351,6 +353,85 @@ static void what_is_refused_is_asked_for_again_without_room_to_grow(void **state
     assert_int_equal(refused, 0); /* as many addresses as it is high are tried after more */
 }
 
+/* Others than its owner, too, where memory is there: whatever else of the arena is not. */
+static void who_needs_no_memory_may_grow(void **state)
+{
+    (void)state;
+    open_at(MIB(8));
+    struct fl_extent *a = block(0, KIB(64), MIB(4));
+    assert_true(arena.missing != 0);
+    assert_true(fl_plan_resize(a, MIB(2)));
+    assert_false(fl_plan_resize(a, MIB(2) + KIB(4)));
+    assert_int_equal(a->len, MIB(2));
+    give_block(a);
+    assert_true(fl_bitmap_is_clear(&arena.claimed));
+    assert_sound();
+}
+
+static struct fl_extent *edge;
+static unsigned refused, stretched;
+
+static void stretch(struct fl_range r)
+{
+    (void)r;
+    if (fl_plan_resize(edge, KIB(128))) {
+        stretched++;
+    } else {
+        refused++;
+    }
+}
+
+/* What is half brought is not there yet for a handler, whatever it has interrupted. */
+static void nothing_grows_into_what_is_on_its_way(void **state)
+{
+    (void)state;
+    open_at(MIB(4));
+    fl_plan_mine = &owner;
+    owner.serve.arena = &arena;
+    edge = block(31, KIB(64), KIB(128));
+    (void)fl_region_purge(&region, 0);
+    owner.inside = true; /* as fl_plan_take has it */
+    fake.on_populate = stretch;
+    struct fl_extent *a = block(40, KIB(64), KIB(64));
+    fake.on_populate = NULL;
+    owner.inside = false;
+    assert_true(refused != 0 && stretched == 0);
+    assert_true(fl_plan_resize(edge, KIB(128)));
+    give_block(edge);
+    give_block(a);
+    fl_plan_mine = NULL;
+    assert_sound();
+}
+
+static _Atomic bool rose;
+
+static void *raise_it(void *arg)
+{
+    (void)arg;
+    assert_true(fl_arena_raise(&arena, MIB(6)));
+    rose = true;
+    return NULL;
+}
+
+/* Its owner counts what is missing, and another takes out what is idle: not both at once. */
+static void it_does_not_rise_while_it_is_trimmed(void **state)
+{
+    pthread_t t;
+    (void)state;
+    open_at(MIB(4));
+    give_block(block(0, MIB(2), MIB(2)));
+    fl_plan_lock(); /* as fl_arena_trim has it */
+    assert_int_equal(pthread_create(&t, NULL, raise_it, NULL), 0);
+    FL_AWAIT(fake.waited_for == &fl_plan.lock.word || rose);
+    assert_false(rose);
+    assert_int_equal(arena.limit, MIB(4));
+    fl_plan_unlock();
+    pthread_join(t, NULL);
+    assert_true(rose);
+    assert_int_equal(arena.missing, 2);
+    assert_sound();
+}
+
 static _Atomic bool over;
 
 static void *look_late(void *arg)
@@ -407,6 +488,9 @@ int main(void)
         cmocka_unit_test(draining_its_last_free_gives_it_back),
         cmocka_unit_test(it_opens_again_larger_or_smaller),
         cmocka_unit_test(what_is_refused_is_asked_for_again_without_room_to_grow),
+        cmocka_unit_test(who_needs_no_memory_may_grow),
+        cmocka_unit_test(nothing_grows_into_what_is_on_its_way),
+        cmocka_unit_test(it_does_not_rise_while_it_is_trimmed),
         cmocka_unit_test(a_late_look_does_no_harm),
     };
     return plan_run(tests, sizeof tests / sizeof tests[0]);
