@@ -22,7 +22,10 @@ static int each(void **state)
 
 static size_t any(size_t n)
 {
-    return (loop_roll() >> 33) % n;
+    static uint64_t random = 1;
+
+    random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (random >> 33) % n;
 }
 
 static struct block get(size_t len)
