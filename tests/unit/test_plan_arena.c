@@ -185,55 +185,6 @@ static void realloc_stays_within_what_the_plan_has(void **state)
     fl_plan_mine = NULL;
 }
 
-/* Each length before and after, at a word's end. */
-static void a_block_that_changes_gives_all_that_it_has(void **state)
-{
-    (void)state;
-    open_at(MIB(32));
-    fl_plan_mine = &owner;
-    owner.serve.arena = &arena;
-    for (size_t first = 60; first < 67; first++) {
-        for (size_t i = 0; i < 100; i++) {
-            size_t had = 1 + i / 10, want = 1 + i % 10;
-            struct fl_extent *e = block(first, had * KIB(64), KIB(640));
-            assert_true(fl_plan_resize(e, want * KIB(64)));
-            assert_int_equal(bits(), want);
-            give_block(e);
-            assert_int_equal(bits(), 0);
-        }
-    }
-    fl_plan_mine = NULL;
-    assert_sound();
-}
-
-static size_t absent(void)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < arena.limit / KIB(64); i++) {
-        n += !fl_bitmap_are_free(&arena.absent, i, 1);
-    }
-    return n;
-}
-
-static void what_is_absent_is_known(void **state)
-{
-    (void)state;
-    open_at(MIB(32));
-    assert_int_equal(absent(), 512);
-    struct fl_extent *a = block(16, KIB(64), KIB(64));
-    assert_int_equal(absent(), 512 - 32);
-    struct fl_extent *b = block(60, MIB(8), MIB(8)); /* five more */
-    assert_int_equal(absent(), 512 - 6 * 32);
-    give_block(a);
-    (void)fl_arena_trim(&arena); /* the first, which is empty */
-    assert_int_equal(absent(), 512 - 5 * 32);
-    give_block(b);
-    (void)fl_arena_give_up(&arena);
-    assert_true(fl_arena_open(&arena, MIB(32)));
-    assert_int_equal(absent(), 512);
-}
-
 static void a_handled_block_gives_nothing_of_it_to_others_as_it_is(void **state)
 {
     (void)state;
@@ -307,29 +258,6 @@ static void draining_its_last_free_gives_it_back(void **state)
     assert_settled();
 }
 
-static void it_opens_again_larger_or_smaller(void **state)
-{
-    static const size_t height[] = {MIB(2), MIB(40), MIB(4), MIB(300), MIB(6)};
-    (void)state;
-    open_at(MIB(8));
-    fake.pretend_populate = true;
-    for (size_t i = 0; i < sizeof height / sizeof height[0]; i++) {
-        give_block(block(3, KIB(64), KIB(64)));
-        fl_arena_drop_if_empty(&arena);
-        assert_true(fl_arena_open(&arena, height[i]));
-        assert_int_equal(bits(), 0);
-        assert_false(arena.draining);
-        size_t last = arena.height / FL_GRANULE - 1;
-        struct fl_extent *e = block(last, KIB(64), KIB(64));
-        assert_int_equal(e->base + e->len, arena.base + arena.height);
-        fill(e, 5);
-        assert_null(block(last, KIB(64), KIB(64)));
-        assert_null(block(last + 1, KIB(64), KIB(64)));
-        give_block(e);
-        assert_sound();
-    }
-}
-
 static void what_is_refused_is_asked_for_again_without_room_to_grow(void **state)
 {
     (void)state;
@@ -351,21 +279,6 @@ static void what_is_refused_is_asked_for_again_without_room_to_grow(void **state
         assert_settled();
     }
     assert_int_equal(refused, 0); /* as many addresses as it is high are tried after more */
-}
-
-/* Others than its owner, too, where memory is there: whatever else of the arena is not. */
-static void who_needs_no_memory_may_grow(void **state)
-{
-    (void)state;
-    open_at(MIB(8));
-    struct fl_extent *a = block(0, KIB(64), MIB(4));
-    assert_true(arena.missing != 0);
-    assert_true(fl_plan_resize(a, MIB(2)));
-    assert_false(fl_plan_resize(a, MIB(2) + KIB(4)));
-    assert_int_equal(a->len, MIB(2));
-    give_block(a);
-    assert_true(fl_bitmap_is_clear(&arena.claimed));
-    assert_sound();
 }
 
 static struct fl_extent *edge;
@@ -432,45 +345,6 @@ static void it_does_not_rise_while_it_is_trimmed(void **state)
     assert_sound();
 }
 
-static _Atomic bool over;
-
-static void *look_late(void *arg)
-{
-    (void)arg;
-    while (!over) {
-        fl_arena_drop_if_empty(&arena);
-    }
-    return NULL;
-}
-
-/* Others look whether it is empty all the while that its owner opens it anew, larger each time. */
-static void a_late_look_does_no_harm(void **state)
-{
-    pthread_t t;
-    (void)state;
-    plan_begin(NULL);
-    fake.pretend_populate = true;
-    assert_int_equal(pthread_create(&t, NULL, look_late, NULL), 0);
-    unsigned taken = 0;
-    for (size_t i = 0; i < 2000 || taken == 0; i++) {
-        if (arena.height == 0) {
-            assert_true(fl_arena_open(&arena, MIB(2) + i % 64 * MIB(2)));
-        }
-        struct fl_extent *e = block(i % 32, KIB(64), KIB(64));
-        if (e != NULL) {
-            taken++;
-            *bytes(e) = 1;
-            assert_true(arena.height != 0);
-            give_block(e);
-        }
-    }
-    over = true;
-    pthread_join(t, NULL);
-    fl_arena_drop_if_empty(&arena);
-    assert_int_equal(arena.height, 0);
-    assert_settled();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -480,18 +354,13 @@ int main(void)
         cmocka_unit_test(what_does_not_move_comes_from_the_kernel),
         cmocka_unit_test(it_rises_without_a_move),
         cmocka_unit_test(realloc_stays_within_what_the_plan_has),
-        cmocka_unit_test(a_block_that_changes_gives_all_that_it_has),
-        cmocka_unit_test(what_is_absent_is_known),
         cmocka_unit_test(a_handled_block_gives_nothing_of_it_to_others_as_it_is),
         cmocka_unit_test(what_cannot_be_renewed_is_in_no_block),
         cmocka_unit_test(it_goes_back_when_no_block_lies_in_it),
         cmocka_unit_test(draining_its_last_free_gives_it_back),
-        cmocka_unit_test(it_opens_again_larger_or_smaller),
         cmocka_unit_test(what_is_refused_is_asked_for_again_without_room_to_grow),
-        cmocka_unit_test(who_needs_no_memory_may_grow),
         cmocka_unit_test(nothing_grows_into_what_is_on_its_way),
         cmocka_unit_test(it_does_not_rise_while_it_is_trimmed),
-        cmocka_unit_test(a_late_look_does_no_harm),
     };
     return plan_run(tests, sizeof tests / sizeof tests[0]);
 }

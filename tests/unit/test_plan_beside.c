@@ -65,74 +65,6 @@ static void an_unused_arena_goes_back_and_comes_again(void **state)
     assert_int_equal(plan_stats().layouts, 1);
 }
 
-static void with_a_block_in_it_an_idle_arena_stays(void **state)
-{
-    (void)state;
-    struct ask ask[N];
-    memcpy(ask, usual.ask, sizeof ask);
-    ask[10].lives = N - 2;
-    usual.ask = ask;
-    loop_declared(&usual, NULL, 8);
-    assert_true(usual.planned[10]);
-    for (int i = 0; i < 20; i++) {
-        (void)fl_plan_age(&region);
-    }
-    assert_true(arena_bytes() != 0);
-    loop_over(&usual);
-    (void)fl_plan_age(&region);
-    assert_int_equal(arena_bytes(), 0);
-    assert_settled();
-}
-
-static void release_within_a_step(unsigned i)
-{
-    if (i == 13) {
-        fl_region_release(&region);
-    }
-    if (i == 17) {
-        (void)fl_trim(0);
-    }
-}
-
-static void under_pressure_it_goes_back_at_once_and_comes_again(void **state)
-{
-    (void)state;
-    usual_learn();
-    fl_region_release(&region);
-    assert_int_equal(arena_bytes(), 0);
-    assert_int_equal(region.held.populated, 0);
-    loop_declared(&usual, NULL, 2);
-    assert_repeated(&usual);
-    usual.also = release_within_a_step; /* with blocks in it, and at times with none */
-    loop_declared(&usual, NULL, 5);
-    usual.also = NULL;
-    loop_declared(&usual, NULL,
-                  2 * FL_LONG_SERVICE); /* a plan that had its arena taken may have to rest */
-    assert_planned(&usual);
-    assert_sound();
-}
-
-static void where_memory_is_refused_for_a_while_steps_go_on_without(void **state)
-{
-    (void)state;
-    usual_learn();
-    fl_region_release(&region);
-    region.config.limit = MIB(1);
-    loop_declared(&usual, NULL, 6);
-    assert_int_equal(loop_planned(&usual), 0);
-    region.config.limit = 0;
-    loop_declared(&usual, NULL, 2 * FL_LONG_SERVICE);
-    assert_repeated(&usual);
-    fl_region_release(&region);
-    fake.charge_max = fake_usable(); /* nor addresses */
-    loop_declared(&usual, NULL, 6);
-    assert_int_equal(loop_planned(&usual), 0);
-    fake.charge_max = SIZE_MAX;
-    loop_declared(&usual, NULL, 2 * FL_LONG_SERVICE);
-    assert_planned(&usual);
-    assert_sound();
-}
-
 /* What the last requests got is in memory; now the rest goes. */
 static void look_and_release(unsigned i)
 {
@@ -272,9 +204,6 @@ int main(void)
         cmocka_unit_test(when_it_learns_may_be_said),
         cmocka_unit_test(what_varies_is_planned_in_the_end),
         T(an_unused_arena_goes_back_and_comes_again),
-        T(with_a_block_in_it_an_idle_arena_stays),
-        T(under_pressure_it_goes_back_at_once_and_comes_again),
-        T(where_memory_is_refused_for_a_while_steps_go_on_without),
         T(amid_a_step_memory_may_go),
         T(amid_a_planned_request_a_handler_has_no_plan),
         T(a_handler_may_end_the_plan_before_a_request),

@@ -8,7 +8,6 @@ enum { N = 40 };
 
 static struct loop l, other;
 static struct ask asks[N];
-static struct fl_plan_layout held;
 
 /* Two blocks at a time, of 8 MiB each; or of 4 to 8. */
 static void begin_with(size_t least)
@@ -118,41 +117,6 @@ static void what_was_lent_comes_again(void **state)
     assert_sound();
 }
 
-static void what_is_held_is_not_lent(void **state)
-{
-    (void)state;
-    loop_declared(&l, NULL, 8);
-    loop_over(&l);
-    assert_int_equal(fl_plan_hold(NULL, &held), 0);
-    memset((void *)held.base, 0x7e, held.limit); /* NOLINT(performance-no-int-to-ptr) */
-    size_t had = region.held.populated;
-    assert_int_equal(fl_plan_lend(0, MIB(64)), 0);
-    struct fl_extent *e = take(MIB(32));
-    assert_true(region.held.populated >= had + MIB(20));
-    for (size_t i = 0; i < held.limit; i++) {
-        assert_int_equal(((const char *)held.base)[i],
-                         0x7e); /* NOLINT(performance-no-int-to-ptr) */
-    }
-    give(e);
-    fl_plan_let_go(held.opening);
-    assert_true(!moves() || fl_plan_lend(0, MIB(64)) >= held.limit);
-    assert_sound();
-}
-
-static void what_is_in_use_is_not_lent(void **state)
-{
-    (void)state;
-    asks[10].lives = N - 2;
-    loop_declared(&l, NULL, 8);
-    assert_true(l.planned[10]);
-    (void)fl_plan_lend(0, SIZE_MAX / 2);
-    assert_int_equal(fl_plan_lend(0, SIZE_MAX / 2), 0);
-    loop_declared(&l, NULL, 2); /* the loop looks at what it has written */
-    assert_planned(&l);
-    loop_over(&l);
-    assert_sound();
-}
-
 static size_t lent;
 
 /* Other arenas take all idle pages of this one. */
@@ -240,8 +204,6 @@ int main(void)
                                serve_long_blocks),
         cmocka_unit_test(what_left_and_was_not_lent_does_not_count_as_moved),
         cmocka_unit_test_setup(what_was_lent_comes_again, begin),
-        cmocka_unit_test_setup(what_is_held_is_not_lent, begin),
-        cmocka_unit_test_setup(what_is_in_use_is_not_lent, begin),
     };
 
     return plan_run(tests, sizeof tests / sizeof tests[0]);

@@ -250,42 +250,6 @@ static void a_look_refuses_no_step(void **state)
     assert_int_equal(fl_plan_context_free(context), 0);
 }
 
-static void *come_and_go(void *arg)
-{
-    bool right = true;
-
-    for (unsigned s = 0; s < 4 * STEPS; s++) {
-        int rc = fl_plan_begin(context);
-        loop_step(arg);
-        right &= (rc == 0 && fl_plan_end(context) == 0) ||
-                 (rc == -EBUSY && fl_plan_end(context) == -EINVAL);
-    }
-    loop_over(arg);
-    thread_end();
-    return right ? arg : NULL;
-}
-
-/* Each as fast as it can: whose step it is is left to chance. */
-static void threads_come_and_go(void **state)
-{
-    static struct loop l[THREADS];
-    pthread_t t[THREADS];
-
-    (void)state;
-    for (unsigned i = 0; i < THREADS; i++) {
-        l[i] = (struct loop){.ask = usual.ask, .n = N};
-        assert_int_equal(pthread_create(&t[i], NULL, come_and_go, &l[i]), 0);
-    }
-    for (unsigned i = 0; i < THREADS; i++) {
-        void *right = NULL;
-        assert_int_equal(pthread_join(t[i], &right), 0);
-        assert_non_null(right);
-    }
-    assert_int_equal((uint32_t)atomic_load(&fl_plan.stepping), 0);
-    assert_int_equal(fl_plan_context_free(context), 0);
-    assert_int_equal(plan_stats().arena_bytes, 0);
-}
-
 /* ---- ended threads ---- */
 
 static void *left[LEFT]; /* by a thread that has ended */
@@ -428,7 +392,6 @@ int main(void)
         T(those_that_come_one_after_the_other_share_one),
         T(one_thread_at_a_time),
         T(a_look_refuses_no_step),
-        T(threads_come_and_go),
         T(what_an_ended_thread_left_is_freed),
         T(a_thread_that_ends_leaves_its_blocks_alone),
         T(a_context_goes_on_in_another_thread),
