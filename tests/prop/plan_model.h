@@ -3,16 +3,10 @@
 #ifndef FL_TESTS_PROP_PLAN_MODEL_H
 #define FL_TESTS_PROP_PLAN_MODEL_H
 
+#include "prop/must.h"
 #include "unit/plan_fixture.h"
 
 enum { LOOPS = 3, SHAPES = 3, REQUESTS = 28, SLOTS = 96 };
-
-#define MUST(what, text)                                                                           \
-    do {                                                                                           \
-        if (!(what)) {                                                                             \
-            return text;                                                                           \
-        }                                                                                          \
-    } while (0)
 
 struct model_block {
     unsigned char *p; /* NULL: none */
