@@ -6,7 +6,7 @@
 #include "prop/must.h"
 #include "unit/plan_fixture.h"
 
-enum { LOOPS = 3, SHAPES = 3, REQUESTS = 28, SLOTS = 96 };
+enum { LOOPS = 3, SHAPES = 6, REQUESTS = 28, SLOTS = 96 };
 
 struct model_block {
     unsigned char *p; /* NULL: none */
