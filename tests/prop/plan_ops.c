@@ -61,7 +61,7 @@ static void refuse(unsigned what, unsigned n)
     fake.rc[FAKE_POPULATE] = what == 3 ? -ENOMEM : 0;
     fake.rc[FAKE_MOVE] = what == 4 ? -EBUSY : 0;
     fake_fail_at(what == 5 ? 1 + n % 16 : 0, 0);
-    region.config.limit = what == 6 ? region.held.populated + 1 : 0; /* no more than there is */
+    region.config.limit = what >= 6 ? region.held.populated + 1 : 0; /* no more than there is */
     refused = what != 0 ? n : 0;
     model.ever_refused = model.ever_refused || what != 0;
 }
@@ -267,7 +267,7 @@ const char *plan_ops_apply(const struct plan_op *op)
         (void)fl_region_purge(&region, op->a % 4);
         return NULL;
     case PLAN_REFUSE:
-        refuse(refuses ? op->a % 7 : 0, op->b % 256);
+        refuse(refuses ? op->a % 9 : 0, op->b % 256);
         return NULL;
     case PLAN_NEW_CONTEXT:
         return model_other_context(other);
