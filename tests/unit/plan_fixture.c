@@ -166,9 +166,6 @@ static void ask_for(struct loop *l, unsigned i)
     size_t n = l->scale != 0 ? l->ask[i].n * l->scale / 16 : l->ask[i].n;
     unsigned parity = l->step % 2;
 
-    if (l->live[parity][i] != NULL) { /* for ever: it is not looked at again */
-        l->live[parity][i] = NULL;
-    }
     l->live[parity][i] = make(n);
     l->size[parity][i] = n;
     l->at[i] = l->live[parity][i];

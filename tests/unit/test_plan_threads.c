@@ -50,15 +50,10 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void start_in(struct fl_step_context *c, struct other *o, bool waits, unsigned steps)
+static void start(struct fl_step_context *c, struct other *o, bool waits, unsigned steps)
 {
     *o = (struct other){.l = {.ask = usual.ask, .n = N}, .steps = steps, .waits = waits, .in = c};
     assert_int_equal(pthread_create(&o->thread, NULL, run, o), 0);
-}
-
-static void start(struct other *o, bool waits, unsigned steps)
-{
-    start_in(context, o, waits, steps);
 }
 
 static void finish(struct other *o)
@@ -82,7 +77,7 @@ static void each_thread_that_asks_has_its_plan(void **state)
     asks = true;
     assert_int_equal(pthread_barrier_init(&all, NULL, THREADS), 0);
     for (unsigned i = 0; i < THREADS; i++) {
-        start_in(NULL, &o[i], true, STEPS);
+        start(NULL, &o[i], true, STEPS);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         finish(&o[i]);
@@ -102,13 +97,13 @@ static void steps_beside_others_are_not_planned(void **state)
 
     (void)state;
     assert_int_equal(pthread_barrier_init(&all, NULL, 2), 0);
-    start(&o[0], true, STEPS);
-    start_in(NULL, &o[1], true, STEPS);
+    start(context, &o[0], true, STEPS);
+    start(NULL, &o[1], true, STEPS);
     finish(&o[0]);
     finish(&o[1]);
     assert_int_equal(o[0].planned + o[1].planned, 0);
     assert_int_equal(plan_stats().layouts, 0);
-    start(&o[0], false, 2 * FL_LONG_SERVICE);
+    start(context, &o[0], false, 2 * FL_LONG_SERVICE);
     finish(&o[0]);
     assert_int_equal(o[0].planned, N);
     assert_int_equal((uint32_t)atomic_load(&fl_plan.stepping), 0);
@@ -124,7 +119,7 @@ static void nor_are_those_that_take_turns(void **state)
     for (unsigned s = 0; s < STEPS; s++) {
         static struct other o;
         loop_declared(&usual, own, 1);
-        start(&o, false, 1);
+        start(context, &o, false, 1);
         finish(&o);
     }
     assert_int_equal(loop_planned(&usual), 0);
@@ -186,7 +181,7 @@ static void those_that_come_one_after_the_other_share_one(void **state)
 
     (void)state;
     for (unsigned i = 0; i < STEPS; i++) {
-        start(&o, false, 1);
+        start(context, &o, false, 1);
         finish(&o);
         assert_int_equal(o.planned, i < 3 ? 0 : N);
     }
