@@ -92,31 +92,6 @@ static void an_arena_takes_what_is_idle_in_another(void **state)
     loop_over(&other);
 }
 
-/* All that is free, and what the arena has idle. */
-static void what_was_lent_comes_again(void **state)
-{
-    (void)state;
-    struct fl_extent *e[16];
-    loop_declared(&l, NULL, 8);
-    loop_over(&l);
-    size_t had = region.held.populated;
-    size_t n = had / MIB(2) - 1;
-    assert_true(n >= 7 && n <= 16);
-    for (size_t i = 0; i < n; i++) {
-        e[i] = take(MIB(2));
-        fill(e[i], (unsigned char)i);
-    }
-    assert_true(!moves() || region.held.populated == had);
-    loop_declared(&l, NULL, 2);
-    assert_planned(&l);
-    loop_over(&l);
-    for (size_t i = 0; i < n; i++) {
-        assert_true(is_filled(e[i], (unsigned char)i));
-        give(e[i]);
-    }
-    assert_sound();
-}
-
 static size_t lent;
 
 /* Other arenas take all idle pages of this one. */
@@ -203,7 +178,6 @@ int main(void)
         cmocka_unit_test_setup(what_goes_to_the_kernel_is_not_held_against_a_plan,
                                serve_long_blocks),
         cmocka_unit_test(what_left_and_was_not_lent_does_not_count_as_moved),
-        cmocka_unit_test_setup(what_was_lent_comes_again, begin),
     };
 
     return plan_run(tests, sizeof tests / sizeof tests[0]);

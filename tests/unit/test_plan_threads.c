@@ -175,19 +175,6 @@ static void who_is_gone_is_beside_none(void **state)
     assert_int_equal((uint32_t)atomic_load(&fl_plan.stepping), 1);
 }
 
-static void those_that_come_one_after_the_other_share_one(void **state)
-{
-    static struct other o;
-
-    (void)state;
-    for (unsigned i = 0; i < STEPS; i++) {
-        start(context, &o, false, 1);
-        finish(&o);
-        assert_int_equal(o.planned, i < 3 ? 0 : N);
-    }
-    assert_int_equal(fl_plan.ncontexts, 1 + 1);
-}
-
 static void *find_it_busy(void *arg)
 {
     bool refused = fl_plan_begin(context) == -EBUSY && fl_plan_end(context) == -EINVAL &&
@@ -384,7 +371,6 @@ int main(void)
         T(who_asks_is_planned_beside_others),
         T(whose_block_is_marked_is_planned),
         T(who_is_gone_is_beside_none),
-        T(those_that_come_one_after_the_other_share_one),
         T(one_thread_at_a_time),
         T(a_look_refuses_no_step),
         T(what_an_ended_thread_left_is_freed),
