@@ -117,19 +117,24 @@ static void it_rises_without_a_move(void **state)
 static void realloc_stays_within_what_the_plan_has(void **state)
 {
     (void)state;
-    open_at(MIB(2));
+    open_at(MIB(4));
     struct fl_extent *a = block(0, KIB(64), KIB(192)), *b;
+    struct fl_extent *last = block(31, KIB(64), KIB(128)); /* of the first huge page */
     assert_true(fl_plan_resize(a, KIB(100)));
-    assert_int_equal(bits(), 2);
+    assert_false(fl_plan_resize(last, KIB(128)));
+    assert_int_equal(bits(), 3);
     assert_int_equal(fl_usable_ours(bytes(a)), KIB(100));
     assert_false(fl_plan_resize(a, KIB(196)));
     assert_int_equal(a->len, KIB(100));
     assert_non_null(b = block(2, KIB(64), KIB(64)));
     assert_false(fl_plan_resize(a, KIB(192))); /* b is there */
-    assert_int_equal(bits(), 3);
+    assert_int_equal(bits(), 4);
     give_block(b);
     fl_plan_mine = &owner; /* only the arena's own thread brings memory there */
     owner.serve.arena = &arena;
+    assert_true(fl_plan_resize(last, KIB(128)));
+    assert_int_equal(arena.missing, 0);
+    give_block(last);
     assert_true(fl_plan_resize(a, KIB(192)));
     assert_null(block(2, KIB(64), KIB(64)));
     assert_true(fl_plan_resize(a, KIB(4)));
