@@ -45,6 +45,20 @@ void assert_tight(void)
                          region.pages.reserve.held + lazy_bytes());
 }
 
+bool hold_clean(size_t i, size_t len)
+{
+    held[i] = take_zeroed(len);
+    assert_true(held[i] == NULL || is_filled(held[i], 0));
+    return held[i] != NULL;
+}
+
+void assert_begins(const struct fl_extent *e, size_t len, unsigned char with)
+{
+    for (size_t at = 0; at < len; at += KIB(1)) {
+        assert_int_equal(bytes(e)[at], with);
+    }
+}
+
 static void sweep_as(const struct operation *op, bool enomem)
 {
     unsigned served = 0, refused = 0;
@@ -90,8 +104,10 @@ static void sweep_as(const struct operation *op, bool enomem)
     assert_true(served >= op->absorbs);
 }
 
-void sweep(const struct operation *op)
+void sweep(const struct operation *op, size_t n)
 {
-    sweep_as(op, false);
-    sweep_as(op, true);
+    for (size_t i = 0; i < n; i++) {
+        sweep_as(&op[i], false);
+        sweep_as(&op[i], true);
+    }
 }

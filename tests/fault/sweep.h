@@ -26,8 +26,15 @@ struct operation {
     struct fl_region_config config;
 };
 
-/* Twice: addresses that are refused are taken, or there is no memory for them. */
-void sweep(const struct operation *op);
+/* Each of the table, twice: addresses that are refused are taken, or there is no memory for
+ * them. */
+#define SWEEP(table) sweep(table, sizeof(table) / sizeof((table)[0]))
+void sweep(const struct operation *op, size_t n);
+
+/* held[i] is zeroed memory; false: it was refused. */
+bool hold_clean(size_t i, size_t len);
+/* All of a block's first bytes are so; looked at each KiB. */
+void assert_begins(const struct fl_extent *e, size_t len, unsigned char with);
 
 /* For what is played by hand: forgets `held`, and notes how much of the window is usable. */
 void sweep_begin(void);

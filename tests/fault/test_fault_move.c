@@ -27,8 +27,7 @@ static void two_free(void)
 
 static bool take_moved(void)
 {
-    held[0] = take_zeroed(MIB(11));
-    return held[0] == NULL || is_filled(held[0], 0);
+    return hold_clean(0, MIB(11));
 }
 
 static bool grow_by_moves(void)
@@ -36,25 +35,21 @@ static bool grow_by_moves(void)
     fill(held[7], 0x33);
     bool done = fl_region_resize(&region, held[7], MIB(11));
     assert_int_equal(held[7]->len, done ? MIB(11) : MIB(2));
-    for (size_t at = 0; at < MIB(2); at += KIB(1)) {
-        assert_int_equal(bytes(held[7])[at], 0x33);
-    }
+    assert_begins(held[7], MIB(2), 0x33);
     return done;
 }
 
 static void what_does_not_move_is_populated(void **state)
 {
     const struct operation table[] = {
-        {two_free, take_moved, 0, 0, 6, plain},
-        {two_free, take_moved, 0, 0, 4, by_remap},
+        {two_free, take_moved, 0, MAY_REFUSE, 5, plain},
+        {two_free, take_moved, 0, MAY_REFUSE, 3, by_remap},
         {two_free, take_moved, GIVES_BACK, 0, 2, plain},
         {two_free, grow_by_moves, 0, MAY_REFUSE, 4, plain},
         {two_free, grow_by_moves, 0, MAY_REFUSE, 3, by_remap},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        sweep(&table[i]);
-    }
+    SWEEP(table);
 }
 
 static void hold_large(void)
@@ -73,9 +68,7 @@ static bool move_it(void)
     held[1] = to != NULL ? to : held[1];
     assert_int_equal(held[1]->len, to != NULL ? MIB(25) : MIB(15));
     assert_ptr_equal(fl_region_find(&region, held[1]->base), held[1]);
-    for (size_t at = 0; at < MIB(15); at += KIB(1)) {
-        assert_int_equal(bytes(held[1])[at], 0x77);
-    }
+    assert_begins(held[1], MIB(15), 0x77);
     return to != NULL;
 }
 
@@ -107,9 +100,7 @@ static void realloc_moves_all_or_nothing(void **state)
     };
     (void)state;
     region_begin(NULL);
-    for (size_t i = 0; i < (is_reserved() ? 2 : 4); i++) { /* no map moves in a reserved window */
-        sweep(&table[i]);
-    }
+    sweep(table, is_reserved() ? 2 : 4); /* no map moves in a reserved window */
 }
 
 static bool refill(void)
@@ -137,8 +128,7 @@ static void fill_stock(void)
 
 static bool take_stocked(void)
 {
-    held[1] = take_zeroed(MIB(7));
-    return held[1] == NULL || is_filled(held[1], 0);
+    return hold_clean(1, MIB(7));
 }
 
 static bool purge_stock(void)
@@ -163,16 +153,16 @@ static void the_stock_is_there_or_not(void **state)
         .huge = true, .stock = MIB(8), .method = FL_METHOD_REMAP};
     const struct operation table[] = {
         {want_some, refill, ~0u, 0, 1, with},
-        {fill_stock, take_stocked, 0, 0, 4, with},
-        {fill_stock, take_stocked, 0, 0, 3, remapped},
-        {fill_stock, take_and_refill, 0, 0, 6, with},
-        {fill_stock, take_and_refill, 0, 0, 6, remapped},
+        {fill_stock, take_stocked, 0, MAY_REFUSE, 3, with},
+        {fill_stock, take_stocked, 0, MAY_REFUSE, 2, remapped},
+        {fill_stock, take_and_refill, 0, MAY_REFUSE, 5, with},
+        {fill_stock, take_and_refill, 0, MAY_REFUSE, 5, remapped},
         {fill_stock, purge_stock, ~0u, 0, 0, with},
     };
     (void)state;
     region_begin(NULL);
-    for (size_t i = 0; i < sizeof table / sizeof table[0] && !is_reserved(); i++) {
-        sweep(&table[i]);
+    if (!is_reserved()) {
+        SWEEP(table);
     }
 }
 
@@ -180,8 +170,7 @@ static bool clear(void)
 {
     (void)fl_region_rezero(&region);
     (void)fl_region_rezero(&region);
-    held[0] = take_zeroed(MIB(6));
-    return held[0] == NULL || is_filled(held[0], 0);
+    return hold_clean(0, MIB(6));
 }
 
 static int child(void)
@@ -238,9 +227,7 @@ static void the_worker_and_fork_go_on(void **state)
     };
     (void)state;
     region_begin(NULL);
-    for (size_t i = 0; i < (is_reserved() ? 2 : 3); i++) { /* there all is inherited */
-        sweep(&table[i]);
-    }
+    sweep(table, is_reserved() ? 2 : 3); /* there all is inherited */
 }
 
 int main(void)

@@ -12,14 +12,12 @@ static struct fl_cache *held_cache;
 
 static bool take_small(void)
 {
-    held[0] = take(KIB(64));
-    return held[0] != NULL;
+    return hold_clean(0, KIB(64));
 }
 
 static bool take_large(void)
 {
-    held[0] = take(MIB(37));
-    return held[0] != NULL;
+    return hold_clean(0, MIB(37));
 }
 
 static bool take_far(void)
@@ -34,12 +32,6 @@ static bool take_lazily(void)
     return held[0] != NULL;
 }
 
-static bool take_on_touch(void)
-{
-    held[0] = take_zeroed(MIB(5));
-    return held[0] == NULL || is_filled(held[0], 0);
-}
-
 /* Half of the machine is in use: only what is touched may be taken. */
 static void use_half(void)
 {
@@ -48,8 +40,7 @@ static void use_half(void)
 
 static bool take_clean(void)
 {
-    held[0] = take_zeroed(MIB(5));
-    return held[0] == NULL || is_filled(held[0], 0);
+    return hold_clean(0, MIB(5));
 }
 
 /* Populated and dirty, EMPTY, populated and dirty: a request over all of it is carved from
@@ -97,18 +88,16 @@ static void take_is_served_or_refused(void **state)
         {NULL, take_large, 0, MAY_REFUSE, 5, {.huge = true}},
         {NULL, take_far, 0, MAY_REFUSE, 5, {.huge = true}},
         {NULL, take_lazily, 0, MAY_REFUSE, 5, {.huge = true, .eager_max = MIB(16)}},
-        {NULL, take_clean, 0, 0, 5, {.huge = true}},
-        {use_half, take_on_touch, 0, 0, 5, {.huge = true}},
-        {NULL, take_clean, 0, 0, 5, {.huge = false, .populate_by_touch = true}},
-        {make_run_of_three, take_clean, 0, 0, 3, {.huge = true}},
-        {make_two_holes, take_clean, 0, 0, 5, {.huge = true}},
-        {NULL, take_clean, 0, 0, 4, {.huge = true, .wait_for_touch = true}},
-        {make_hollow, take_clean, 0, 0, 1, {.huge = true, .wait_for_touch = true}},
+        {NULL, take_clean, 0, MAY_REFUSE, 5, {.huge = true}},
+        {use_half, take_clean, 0, MAY_REFUSE, 5, {.huge = true}},
+        {NULL, take_clean, 0, MAY_REFUSE, 5, {.huge = false, .populate_by_touch = true}},
+        {make_run_of_three, take_clean, 0, MAY_REFUSE, 3, {.huge = true}},
+        {make_two_holes, take_clean, 0, MAY_REFUSE, 5, {.huge = true}},
+        {NULL, take_clean, 0, MAY_REFUSE, 4, {.huge = true, .wait_for_touch = true}},
+        {make_hollow, take_clean, 0, MAY_REFUSE, 1, {.huge = true, .wait_for_touch = true}},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        sweep(&table[i]);
-    }
+    SWEEP(table);
 }
 
 static void hold_one(void)
@@ -123,9 +112,7 @@ static bool grow_it(void)
     bool done = fl_region_resize(&region, held[0], MIB(9));
 
     assert_int_equal(held[0]->len, done ? MIB(9) : old);
-    for (size_t i = 0; i < old; i += KIB(1)) {
-        assert_int_equal(bytes(held[0])[i], 0x33);
-    }
+    assert_begins(held[0], old, 0x33);
     return done;
 }
 
@@ -152,12 +139,12 @@ static bool shrink_it(void)
 
 static void resize_changes_all_or_nothing(void **state)
 {
-    static const struct operation grow = {hold_one, grow_it, 0, MAY_REFUSE, 1, {.huge = true}};
-    static const struct operation lazily = {
-        hold_hollow, grow_lazily, 0, MAY_REFUSE, 1, {.huge = true, .eager_max = MIB(16)}};
+    static const struct operation table[] = {
+        {hold_one, grow_it, 0, MAY_REFUSE, 1, {.huge = true}},
+        {hold_hollow, grow_lazily, 0, MAY_REFUSE, 1, {.huge = true, .eager_max = MIB(16)}},
+    };
     (void)state;
-    sweep(&grow);
-    sweep(&lazily);
+    SWEEP(table);
     region_begin(NULL);
     hold_one();
     fake_fail_at(1, ~0u);
@@ -203,9 +190,7 @@ static void purge_gives_what_it_can(void **state)
         {hold_garbage, tick_it, ~0u, 0, 5, {.huge = true}},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        sweep(&table[i]);
-    }
+    SWEEP(table);
 }
 
 static void hold_lazy(void)
@@ -224,8 +209,8 @@ static bool give_it(void)
 {
     give(held[0]); /* never fails */
     held[0] = NULL;
-    held[1] = take_zeroed(MIB(2));
-    return held[1] == NULL || is_filled(held[1], 0);
+    (void)hold_clean(1, MIB(2));
+    return true;
 }
 
 static void hold_all_in_a_tight_machine(void)
@@ -255,9 +240,7 @@ static void give_never_fails(void **state)
         {hold_sparse, give_it, ~0u, 0, 1, {.huge = true, .eager_max = MIB(16)}},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        sweep(&table[i]);
-    }
+    SWEEP(table);
 }
 
 static bool acquire_cache(void)
@@ -270,7 +253,7 @@ static void a_cache_is_had_or_not(void **state)
 {
     static const struct operation op = {NULL, acquire_cache, 0, MAY_REFUSE, 2, {.huge = true}};
     (void)state;
-    sweep(&op);
+    sweep(&op, 1);
 }
 
 static void start_finds_a_window_or_leaves_nothing(void **state)
@@ -343,7 +326,6 @@ static void without_files_advice_names_and_population_all_works(void **state)
     assert_int_equal(fl_region_start(&region, &(struct fl_region_config){.huge = true}), 0);
     sweep_begin();
     assert_true(take_clean());
-    assert_non_null(held[0]);
     assert_true(fl_region_resize(&region, held[0], MIB(12)));
     fill(held[0], 1);
     give(held[0]);
@@ -375,9 +357,7 @@ static void a_device_gets_memory_or_none(void **state)
         {NULL, take_pinned, GIVES_BACK, 0, 0, {.huge = true}},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        sweep(&table[i]);
-    }
+    SWEEP(table);
 }
 
 int main(void)

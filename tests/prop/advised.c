@@ -1,5 +1,6 @@
 #include "prop/advised.h"
 
+#include "prop/must.h"
 #include "region/state/lock.h"
 #include "region/region.h"
 #include "unit/fake_sys.h"
@@ -36,15 +37,12 @@ const char *advised_check(struct fl_region *r)
     for (uintptr_t at = r->space.first;
          r->zones.seeded && (e = fl_extent_at(&r->space, at)) != NULL; at += e->len) {
         bool live = e->state == FL_EXTENT_LIVE || e->state == FL_EXTENT_CACHED;
-        if (live && fake_hidden(fl_extent_range(e)) != 0) {
-            return "a live extent is kept out of core dumps";
-        }
-        if (live && fake_kept_from_child(fl_extent_range(e)) != 0) {
-            return "a live extent is kept from children";
-        }
-        if (e->state == FL_EXTENT_FREE && !is_hidden_as_it_says(e)) {
-            return "a free extent is not hidden as it says";
-        }
+        MUST(!live || fake_hidden(fl_extent_range(e)) == 0,
+             "a live extent is kept out of core dumps");
+        MUST(!live || fake_kept_from_child(fl_extent_range(e)) == 0,
+             "a live extent is kept from children");
+        MUST(e->state != FL_EXTENT_FREE || is_hidden_as_it_says(e),
+             "a free extent is not hidden as it says");
     }
     return NULL;
 }
@@ -58,10 +56,9 @@ const char *holes_check(struct fl_region *r)
     while ((run = fl_holes_next_split(&r->pages.holes, rest)).len != 0) {
         for (uintptr_t at = run.base; at < fl_range_end(run); at += fl_page.base) {
             struct fl_range page = {at, fl_page.base};
-            if (fl_holes_in(&r->pages.holes, page) != 0 &&
-                (fl_sys_linux.resident(page, &there) != 0 || there != 0)) {
-                return "a hole has a page in it";
-            }
+            MUST(fl_holes_in(&r->pages.holes, page) == 0 ||
+                     (fl_sys_linux.resident(page, &there) == 0 && there == 0),
+                 "a hole has a page in it");
         }
         rest = (struct fl_range){fl_range_end(run), fl_range_end(rest) - fl_range_end(run)};
     }

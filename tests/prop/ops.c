@@ -1,6 +1,7 @@
 #include "prop/ops.h"
 
 #include "prop/advised.h"
+#include "prop/must.h"
 #include "region/state/lock.h"
 #include "region/region.h"
 #include "unit/fake_sys.h"
@@ -119,22 +120,15 @@ static const char *take(const struct op *op)
     }
     *s = (struct slot){e, e->base, e->len, ++stamps * 0x9e3779b97f4a7c15,
                        e->content == FL_CONTENT_LAZY};
-    if (e->len < len || (e->len > len && !s->lazy)) {
-        return "an extent of another length than asked for";
-    }
-    if (e->base % align != 0 || e->state != FL_EXTENT_LIVE ||
-        fl_region_find(&region, e->base) != e) {
-        return "an extent that is misaligned, not live or not found";
-    }
-    if (overlaps(s)) {
-        return "two live extents share bytes";
-    }
+    MUST(e->len == len || (e->len > len && s->lazy), "an extent of another length than asked for");
+    MUST(e->base % align == 0 && e->state == FL_EXTENT_LIVE &&
+             fl_region_find(&region, e->base) == e,
+         "an extent that is misaligned, not live or not found");
+    MUST(!overlaps(s), "two live extents share bytes");
     if (zero && cached) {
         memset((void *)e->base, 0, e->len);
     }
-    if (zero && !is_zero(s)) {
-        return "calloc's memory is not zero";
-    }
+    MUST(!zero || is_zero(s), "calloc's memory is not zero");
     stamp(s, 0);
     return NULL;
 }
@@ -147,19 +141,12 @@ static const char *let_go(const struct op *op)
         return NULL;
     }
     struct fl_extent *e = s->e;
-    if (e->base != s->base || e->len != s->len) {
-        return "a live extent changed";
-    }
-    if (!has_stamp(s, s->len)) {
-        return "a live extent's bytes changed";
-    }
+    MUST(e->base == s->base && e->len == s->len, "a live extent changed");
+    MUST(has_stamp(s, s->len), "a live extent's bytes changed");
     s->e = NULL;
-    if (!fl_extent_claim(e, region.epoch)) {
-        return "a live extent could not be claimed";
-    }
-    if (fl_extent_claim(e, region.epoch) || fl_region_find(&region, s->base) != NULL) {
-        return "a freed extent could be freed again";
-    }
+    MUST(fl_extent_claim(e, region.epoch), "a live extent could not be claimed");
+    MUST(!fl_extent_claim(e, region.epoch) && fl_region_find(&region, s->base) == NULL,
+         "a freed extent could be freed again");
     if (op->kind == OP_DEFER) {
         fl_region_lock(&region);
         fl_region_defer(&region, e);
@@ -185,17 +172,11 @@ static const char *resize(const struct op *op)
     }
     size_t old = s->len;
     bool done = fl_region_resize(&region, s->e, len);
-    if (s->e->base != s->base || (!done && s->e->len != old) ||
-        (done && s->e->len != len && !s->lazy)) {
-        return "resize moved the extent, or has another length than it says";
-    }
-    if (!done && len < old && !s->lazy) {
-        return "shrinking failed";
-    }
+    MUST(s->e->base == s->base && (s->e->len == (done ? len : old) || (done && s->lazy)),
+         "resize moved the extent, or has another length than it says");
+    MUST(done || len >= old || s->lazy, "shrinking failed");
     s->len = s->e->len;
-    if (!has_stamp(s, fl_min(old, s->len))) {
-        return "resize changed bytes";
-    }
+    MUST(has_stamp(s, fl_min(old, s->len)), "resize changed bytes");
     if (s->len > old) {
         stamp(s, old);
     }
@@ -221,16 +202,12 @@ static const char *move(const struct op *op)
     s->e = to;
     s->base = to->base;
     s->len = to->len;
-    if (to->len < len || (to->len > len && !s->lazy) || to->state != FL_EXTENT_LIVE ||
-        s->lazy != (to->content == FL_CONTENT_LAZY) || fl_region_find(&region, to->base) != to) {
-        return "a moved extent is not what was asked for";
-    }
-    if (fl_region_find(&region, old) != NULL || overlaps(s)) {
-        return "a moved extent is where it was, or where others are";
-    }
-    if (!has_stamp(s, old_len)) {
-        return "a move changed bytes";
-    }
+    MUST((to->len == len || (to->len > len && s->lazy)) && to->state == FL_EXTENT_LIVE &&
+             s->lazy == (to->content == FL_CONTENT_LAZY) && fl_region_find(&region, to->base) == to,
+         "a moved extent is not what was asked for");
+    MUST(fl_region_find(&region, old) == NULL && !overlaps(s),
+         "a moved extent is where it was, or where others are");
+    MUST(has_stamp(s, old_len), "a move changed bytes");
     stamp(s, old_len);
     return NULL;
 }
@@ -293,14 +270,10 @@ static const char *refill(const struct op *op)
         const struct fl_reserve_chunk *c = &region.pages.reserve.chunk[i];
         uintptr_t base = region.pages.reserve.span.all.base + i * region.pages.reserve.chunk_len;
         for (size_t at = 0; at < c->ready; at += 4096) {
-            if (*word(base + at) != 0) {
-                return "the stock is not zero";
-            }
+            MUST(*word(base + at) == 0, "the stock is not zero");
             *word(base + at) = 0;
         }
-        if (c->held < c->ready || c->moving != 0 || c->isolated) {
-            return "the stock does not add up";
-        }
+        MUST(c->held >= c->ready && c->moving == 0 && !c->isolated, "the stock does not add up");
     }
     return NULL;
 }
@@ -326,13 +299,13 @@ static void repair(const struct op *op)
     }
 }
 
-static const char *check_figures(void);
+static const char *check(void);
 
 /* What is live is there, what is free can be used. */
 static int child(void)
 {
     fl_region_fork_child(&region, cache);
-    if (fl_region_check(&region) != NULL || check_figures() != NULL) {
+    if (check() != NULL) {
         return 1;
     }
     for (size_t i = 0; i < SLOTS; i++) {
@@ -348,7 +321,7 @@ static int child(void)
         }
     }
     (void)fl_region_purge(&region, 0);
-    return fl_region_check(&region) != NULL || check_figures() != NULL ? 4 : 0;
+    return check() != NULL ? 4 : 0;
 }
 
 static const char *fork_off(const struct op *op)
@@ -418,15 +391,17 @@ static const char *apply(const struct op *op)
     return NULL;
 }
 
-/* What the model says the statistics must be. */
-static const char *check_figures(void)
+/* The invariants, and what the model says the statistics must be. */
+static const char *check(void)
 {
+    const char *broken = fl_region_check(&region);
     struct fl_stats_values v = {.active = 1};
     uint64_t live = 0, in_use = 0, lazy = 0, usable = 0;
     /* without the first huge page, which no extent has */
     struct fl_range all = {region.space.first,
                            fl_range_end(region.space.window.all) - region.space.first};
 
+    MUST(broken == NULL, broken);
     fl_region_stats_read(&region, &v);
     for (size_t i = 0; i < SLOTS; i++) {
         live += slots[i].e != NULL;
@@ -437,21 +412,18 @@ static const char *check_figures(void)
         const struct fl_extent *e = s->extent;
         in_use += e != NULL ? e->len : 0;
     }
-    if (v.live_extents != live || v.requests - v.frees != live || v.in_use_bytes != in_use) {
-        return "statistics do not add up";
-    }
+    MUST(v.live_extents == live && v.requests - v.frees == live && v.in_use_bytes == in_use,
+         "statistics do not add up");
     for (size_t i = 0; i < fake.nmap; i++) {
         struct fl_range r = fl_range_common(fake.map[i].range, all);
         usable += fake.map[i].usable ? r.len : 0;
     }
-    if (usable != v.populated_bytes + fl_holes_in(&region.pages.holes, all) -
-                      region.pages.reserve.held + lazy) {
-        return "what is mapped is not what is held";
-    }
-    if (region.held.moving != 0 || !TAILQ_EMPTY(&region.isolated) || fake.moves_open != 0 ||
-        fl_region_busy()) {
-        return "something is under way still";
-    }
+    MUST(usable == v.populated_bytes + fl_holes_in(&region.pages.holes, all) -
+                       region.pages.reserve.held + lazy,
+         "what is mapped is not what is held");
+    MUST(region.held.moving == 0 && TAILQ_EMPTY(&region.isolated) && fake.moves_open == 0 &&
+             !fl_region_busy(),
+         "something is under way still");
     return advised_check(&region);
 }
 
@@ -474,26 +446,18 @@ const char *ops_play(const struct ops_config *c, const struct op *ops, size_t n,
     memset(slots, 0, sizeof slots);
     stamps = dice = 0;
     *out_at = 0;
-    if (fl_region_start(&region, &config) != 0 || (cache = fl_cache_acquire(&region)) == NULL) {
-        return "the region did not start";
-    }
+    MUST(fl_region_start(&region, &config) == 0 && (cache = fl_cache_acquire(&region)) != NULL,
+         "the region did not start");
     for (size_t i = 0; i < n; i++) {
         *out_at = i;
         const char *wrong = apply(&ops[i]);
-        if (wrong == NULL && (wrong = fl_region_check(&region)) == NULL) {
-            wrong = check_figures();
-        }
-        if (wrong != NULL) {
-            return wrong;
-        }
+        wrong = wrong != NULL ? wrong : check();
+        MUST(wrong == NULL, wrong);
     }
     for (size_t i = 0; i < SLOTS; i++) {
         const char *wrong = let_go(&(struct op){OP_FREE, (uint16_t)i, 0});
-        if (wrong != NULL) {
-            return wrong;
-        }
+        MUST(wrong == NULL, wrong);
     }
     (void)fl_region_purge(&region, 0);
-    const char *wrong = fl_region_check(&region);
-    return wrong != NULL ? wrong : check_figures();
+    return check();
 }

@@ -8,28 +8,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum op_kind {
-    OP_TAKE,      /* a: size, b: alignment */
-    OP_CALLOC,    /* the same, zeroed */
-    OP_FREE,      /* a: which */
-    OP_FREE_PAST, /* the same, without the cache */
-    OP_DEFER,     /* the same, as a signal handler amid our work */
-    OP_RESIZE,    /* a: which, b: size */
-    OP_PURGE,     /* a: age */
-    OP_TICK,
-    OP_CACHE,  /* release the cache, take another */
-    OP_REFUSE, /* a: the kernel refuses memory until the next of these */
-    OP_PRESS,  /* a: how much memory is left, b: a limit on maps; until the next of these */
-    OP_MOVE,   /* realloc that may move. a: which, b: how much more */
-    OP_ANSWER, /* a: what the kernel says to moves, until the next of these */
-    OP_FORGET, /* the peak: from here on pages have to move */
-    OP_REFILL, /* the stock. a: how much was wanted */
-    OP_CLEAR,  /* free memory */
-    OP_REPAIR, /* a, b: what the kernel tells of single pages */
-    OP_FORK,   /* a: with a child */
-    OP_HIDE,   /* free memory, from core dumps. a: how, b: its age, and how much */
-    OP_KINDS
-};
+/* A name, and out of 128 how often it comes in a random sequence. */
+#define OPS(X)                                                                                     \
+    X(TAKE, 31)     /* a: size, b: alignment */                                                    \
+    X(CALLOC, 13)   /* the same, zeroed */                                                         \
+    X(FREE, 26)     /* a: which */                                                                 \
+    X(FREE_PAST, 8) /* the same, without the cache */                                              \
+    X(DEFER, 3)     /* the same, as a signal handler amid our work */                              \
+    X(RESIZE, 11)   /* a: which, b: size */                                                        \
+    X(PURGE, 3)     /* a: age */                                                                   \
+    X(TICK, 4)                                                                                     \
+    X(CACHE, 1)  /* release the cache, take another */                                             \
+    X(REFUSE, 2) /* a: the kernel refuses memory until the next of these */                        \
+    X(PRESS, 3)  /* a: how much memory is left, b: a limit on maps; until the next of these */     \
+    X(MOVE, 7)   /* realloc that may move. a: which, b: how much more */                           \
+    X(ANSWER, 4) /* a: what the kernel says to moves, until the next of these */                   \
+    X(FORGET, 3) /* the peak: from here on pages have to move */                                   \
+    X(REFILL, 2) /* the stock. a: how much was wanted */                                           \
+    X(CLEAR, 2)  /* free memory */                                                                 \
+    X(REPAIR, 1) /* a, b: what the kernel tells of single pages */                                 \
+    X(FORK, 2)   /* a: with a child */                                                             \
+    X(HIDE, 2)   /* free memory, from core dumps. a: how, b: its age, and how much */
+
+#define OP_KIND(name, share) OP_##name,
+enum op_kind { OPS(OP_KIND) OP_KINDS };
 
 struct op {
     uint8_t kind;

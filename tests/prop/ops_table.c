@@ -40,12 +40,8 @@ size_t ops_align(uint16_t v)
 
 void ops_print(const struct op *ops, size_t n)
 {
-    static const char *const name[OP_KINDS] = {
-        "take",      "calloc", "free",   "free past the cache",
-        "defer",     "resize", "purge",  "tick",
-        "new cache", "refuse", "press",  "move",
-        "answer",    "forget", "refill", "clear",
-        "repair",    "fork",   "hide"};
+#define OP_NAME(name, share) #name,
+    static const char *const name[OP_KINDS] = {OPS(OP_NAME)};
 
     for (size_t i = 0; i < n; i++) {
         fprintf(stderr, "  {%u, %u, %u}, /* %s", ops[i].kind, ops[i].a, ops[i].b,

@@ -13,7 +13,7 @@ enum { CALM = 16, SAME = 3, UNPLANNED_MOST = 100 };
 
 #define NEVER UINT32_MAX
 
-struct model model;
+_Thread_local struct model model;
 static uint16_t *shadow; /* whose each page of the window is */
 
 struct model_loop *model_current(void)
@@ -66,24 +66,21 @@ static bool own(const struct model_block *b, uint16_t from, uint16_t to)
     return was;
 }
 
-static uint16_t id_of(const struct model_loop *l, const struct model_block *b)
-{
-    return (uint16_t)(1 + (size_t)(l - model.loop) * SLOTS + (size_t)(b - l->block));
-}
-
 /* b->p and b->n are new. */
 static const char *adopt(struct model_loop *l, struct model_block *b)
 {
     b->e = extent_of(b->p);
     b->inner = b->e != NULL && b->e->content == FL_CONTENT_INNER;
     b->held = 0;
+    b->id = (uint16_t)(1 + (model.thread * LOOPS + (size_t)(l - model.loop)) * SLOTS +
+                       (size_t)(b - l->block));
     b->stamp = ++model.stamps * 0x9e3779b97f4a7c15;
     MUST(fl_is_ours(b->p) == (b->e != NULL), "a block that is not found");
     if (b->e != NULL) {
         MUST(b->e->base == (uintptr_t)b->p && b->e->len >= b->n, "a block that is no block");
         b->held = b->inner ? fl_align_up(b->e->len, FL_GRANULE) : b->e->len;
         model.inner += b->inner;
-        MUST(own(b, 0, id_of(l, b)), "two live blocks share a page");
+        MUST(own(b, 0, b->id), "two live blocks share a page");
     }
     for (unsigned i = 0; i < 3; i++) {
         *word(b, i) = b->stamp + i;
@@ -91,27 +88,53 @@ static const char *adopt(struct model_loop *l, struct model_block *b)
     return NULL;
 }
 
-static const char *disown(struct model_loop *l, const struct model_block *b)
+static const char *disown(const struct model_block *b)
 {
     model.inner -= b->inner;
-    MUST(b->e == NULL || own(b, id_of(l, b), 0), "a live block's pages are another's");
+    MUST(b->e == NULL || own(b, b->id, 0), "a live block's pages are another's");
     return NULL;
+}
+
+const char *model_free(const struct model_block *b)
+{
+    MUST(is_stamped(b, 3), "a live block's bytes changed");
+    const char *wrong = disown(b);
+    void (*release)(void *) = b->e != NULL ? fl_free_ours : fl_route.next.free;
+
+    release(b->p);
+    return wrong;
+}
+
+void model_hand_over(struct model_loop *l, struct model_block *b, struct model_block *to)
+{
+    *to = *b;
+    b->p = NULL;
+    l->due[b - l->block] = NEVER;
 }
 
 const char *model_drop(struct model_loop *l, struct model_block *b)
 {
-    MUST(is_stamped(b, 3), "a live block's bytes changed");
-    const char *wrong = disown(l, b);
-    void (*release)(void *) = b->e != NULL ? fl_free_ours : fl_route.next.free;
+    struct model_block mine;
 
-    release(b->p);
-    b->p = NULL;
     l->calm = b->kept ? 0 : l->calm;
-    l->due[b - l->block] = NEVER;
+    model_hand_over(l, b, &mine);
+    return model_free(&mine);
+}
+
+const char *model_drop_all(void)
+{
+    const char *wrong = NULL;
+
+    for (unsigned i = 0; i < LOOPS; i++) {
+        struct model_loop *l = &model.loop[i];
+        for (struct model_block *b; wrong == NULL && (b = model_live_block(l, 0)) != NULL;) {
+            wrong = model_drop(l, b);
+        }
+    }
     return wrong;
 }
 
-static const struct model_block *copied;
+static _Thread_local const struct model_block *copied;
 
 /* realloc copies all or parts: the stamp alone, so that no page is touched for the rest. */
 static void *copy_stamp(void *to, const void *from, size_t n)
@@ -130,17 +153,17 @@ const char *model_resize(struct model_loop *l, struct model_block *b, size_t n)
     struct model_block old = *b;
 
     MUST(is_stamped(b, 3), "a live block's bytes changed");
+    const char *wrong = disown(b); /* first: another thread may have its pages at once */
     copied = &old;
     unsigned char *p = fl_realloc_any(b->p, n);
     if (p == NULL) {
-        return NULL;
+        model.inner += b->inner;
+        (void)own(b, 0, b->id);
+        return wrong;
     }
     b->p = p;
     b->n = fl_min(n, old.n);
     MUST(is_stamped(b, n < old.n ? 1 : 3), "realloc lost bytes");
-    b->p = old.p;
-    const char *wrong = disown(l, b);
-    b->p = p;
     b->n = n;
     wrong = wrong != NULL ? wrong : adopt(l, b);
     model.hits += p != old.p && b->inner;
@@ -185,6 +208,7 @@ const char *model_ask(struct model_loop *l, size_t n, unsigned how, unsigned liv
     if (b->p == NULL) {
         return NULL; /* an answer */
     }
+    MUST(how % 16 != 3 || (uintptr_t)b->p % (fl_page.base << how / 16 % 6) == 0, "misaligned");
     MUST(how % 16 != 2 || is_zero(b), "calloc's memory is not zero");
     const char *wrong = adopt(l, b);
     model.hits += b->inner;
@@ -241,7 +265,7 @@ const char *model_begin(struct model_loop *l)
         return NULL; /* it is tried again */
     }
     int rc = fl_plan_begin(l->context);
-    MUST(rc == 0 || rc == -ENOMEM, "a step cannot begin");
+    MUST(rc == 0 || rc == -ENOMEM || (rc == -EBUSY && l->shared), "a step cannot begin");
     if (rc != 0) {
         return NULL;
     }
@@ -328,7 +352,7 @@ const char *model_next(struct model_loop *l)
 
 const char *model_other_context(struct model_loop *l)
 {
-    if (l == model.loop || l->context == NULL) {
+    if (l == model.loop || l->context == NULL || l->shared) {
         return NULL;
     }
     int rc = fl_plan_context_free(l->context);
@@ -354,11 +378,17 @@ void model_start(void)
     (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
     shadow = mmap(NULL, (region.space.window.all.len >> fl_page.shift) * sizeof *shadow,
                   PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+void model_start_thread(unsigned thread)
+{
+    model.thread = (uint16_t)thread;
+    model.stamps = (uint64_t)thread << 40;
     model.chosen = model.loop;
     for (unsigned i = 0; i < LOOPS; i++) {
         memset(model.loop[i].due, 0xff, sizeof model.loop[i].due);
         for (unsigned k = 0; k < SHAPES; k++) {
-            model_draw_script(&model.loop[i], k, i * SHAPES + k);
+            model_draw_script(&model.loop[i], k, (thread * LOOPS + i) * SHAPES + k);
         }
     }
 }

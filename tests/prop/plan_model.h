@@ -1,24 +1,19 @@
-/* A program with loops, and what it knows: which blocks are live, where they lie, what is in them.
- * Functions return NULL, or what went wrong. */
+/* A thread's program with loops, and what it knows: which blocks are live, where they lie, what is
+ * in them. Functions return NULL, or what went wrong. */
 #ifndef FL_TESTS_PROP_PLAN_MODEL_H
 #define FL_TESTS_PROP_PLAN_MODEL_H
 
+#include "prop/must.h"
 #include "unit/plan_fixture.h"
 
-enum { LOOPS = 3, SHAPES = 3, REQUESTS = 28, SLOTS = 96 };
-
-#define MUST(what, text)                                                                           \
-    do {                                                                                           \
-        if (!(what)) {                                                                             \
-            return text;                                                                           \
-        }                                                                                          \
-    } while (0)
+enum { LOOPS = 3, SHAPES = 6, REQUESTS = 28, SLOTS = 96 };
 
 struct model_block {
     unsigned char *p; /* NULL: none */
     size_t n;         /* bytes */
     uint64_t stamp;
     struct fl_extent *e; /* NULL: the next allocator's */
+    uint16_t id;         /* of its pages, in the shadow */
     bool inner, kept;    /* of an arena; lives longer than its like */
     size_t held;         /* bytes of the window that are its own */
 };
@@ -31,6 +26,7 @@ struct request {
 
 struct model_loop {
     struct fl_step_context *context; /* NULL: the thread's own, or there is none */
+    bool shared;                     /* other threads step in it, too */
     struct request script[SHAPES][REQUESTS];
     bool varies[SHAPES];
     unsigned n[SHAPES], shape, next_shape, at, steps;
@@ -46,7 +42,8 @@ struct model_loop {
     bool learned_calm;
 };
 
-extern struct model {
+extern _Thread_local struct model {
+    uint16_t thread;
     struct model_loop loop[LOOPS];            /* the first one's context is the thread's own */
     struct model_loop *stack[LOOPS], *chosen; /* those with a step under way; whose is next */
     unsigned depth;
@@ -55,13 +52,17 @@ extern struct model {
     bool ever_refused;            /* memory, by the kernel */
 } model;
 
-/* After plan_begin. */
+/* After plan_begin: the process; and each thread of it, 0, 1 and so on. */
 void model_start(void);
+void model_start_thread(unsigned thread);
 struct model_loop *model_current(void);
 void model_disturb_all(void);
 
 const char *model_ask(struct model_loop *l, size_t n, unsigned how, unsigned lives);
 const char *model_drop(struct model_loop *l, struct model_block *b);
+/* The loop has it no more: b, which lies elsewhere, has; any thread frees it. */
+void model_hand_over(struct model_loop *l, struct model_block *b, struct model_block *to);
+const char *model_free(const struct model_block *b);
 const char *model_resize(struct model_loop *l, struct model_block *b, size_t n);
 /* The first that is live from there on; NULL. */
 struct model_block *model_live_block(struct model_loop *l, uint16_t which);
@@ -74,5 +75,7 @@ const char *model_next(struct model_loop *l);
 /* The loop gets another context, once it begins a step. */
 const char *model_other_context(struct model_loop *l);
 void model_end_thread(void);
+/* Frees all that the loops have. */
+const char *model_drop_all(void);
 
 #endif

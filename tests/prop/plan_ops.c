@@ -1,6 +1,7 @@
 #include "prop/plan_ops.h"
 
 #include "prop/plan_model.h"
+#include "prop/seed.h"
 
 #include <errno.h>
 
@@ -14,8 +15,8 @@ const struct plan_ops_config plan_ops_configs[PLAN_CONFIGS] = {
 };
 
 static bool refuses;
-static unsigned refused;                   /* for so many operations */
-static struct fl_plan_layout holds[HOLDS]; /* opening 0: none */
+static unsigned refused;                                 /* for so many operations */
+static _Thread_local struct fl_plan_layout holds[HOLDS]; /* opening 0: none */
 
 /* ---- the arenas ---- */
 
@@ -60,6 +61,7 @@ static void refuse(unsigned what, unsigned n)
     fake.rc[FAKE_POPULATE] = what == 3 ? -ENOMEM : 0;
     fake.rc[FAKE_MOVE] = what == 4 ? -EBUSY : 0;
     fake_fail_at(what == 5 ? 1 + n % 16 : 0, 0);
+    region.config.limit = what >= 6 ? region.held.populated + 1 : 0; /* no more than there is */
     refused = what != 0 ? n : 0;
     model.ever_refused = model.ever_refused || what != 0;
 }
@@ -222,7 +224,7 @@ static const char *disturb(const struct plan_op *op, struct model_loop *l)
     }
 }
 
-static const char *apply(const struct plan_op *op)
+const char *plan_ops_apply(const struct plan_op *op)
 {
     struct model_loop *l = model_current(), *other = &model.loop[op->a % LOOPS];
 
@@ -265,7 +267,7 @@ static const char *apply(const struct plan_op *op)
         (void)fl_region_purge(&region, op->a % 4);
         return NULL;
     case PLAN_REFUSE:
-        refuse(refuses ? op->a % 6 : 0, op->b % 256);
+        refuse(refuses ? op->a % 9 : 0, op->b % 256);
         return NULL;
     case PLAN_NEW_CONTEXT:
         return model_other_context(other);
@@ -277,26 +279,14 @@ static const char *apply(const struct plan_op *op)
     }
 }
 
-static const char *finish(struct fl_plan_stats *out)
+const char *plan_ops_all_is_free(void)
 {
-    const char *wrong = NULL;
-
-    refuse(0, 0);
-    model_end_thread();
-    *out = plan_stats();
-    for (unsigned i = 0; i < LOOPS && wrong == NULL; i++) {
-        struct model_loop *l = &model.loop[i];
-        for (struct model_block *b; wrong == NULL && (b = model_live_block(l, 0)) != NULL;) {
-            wrong = model_drop(l, b);
-        }
-        wrong = wrong != NULL ? wrong : model_other_context(l);
-    }
     for (unsigned i = 0; i < HOLDS; i++) {
         let_go(i);
     }
     (void)fl_plan_release();
     (void)fl_region_purge(&region, 0);
-    wrong = wrong != NULL ? wrong : check_all();
+    const char *wrong = fl_region_check(&region);
     struct fl_plan_stats s = plan_stats();
     struct fl_stats_values v = stats();
     MUST(wrong == NULL, wrong);
@@ -304,6 +294,19 @@ static const char *finish(struct fl_plan_stats *out)
              v.in_use_bytes == 0 && v.populated_bytes == 0,
          "not all is free again");
     return NULL;
+}
+
+static const char *finish(struct fl_plan_stats *out)
+{
+    refuse(0, 0);
+    model_end_thread();
+    *out = plan_stats();
+    const char *wrong = model_drop_all();
+    for (unsigned i = 0; i < LOOPS && wrong == NULL; i++) {
+        wrong = model_other_context(&model.loop[i]);
+    }
+    wrong = wrong != NULL ? wrong : plan_ops_all_is_free();
+    return wrong != NULL ? wrong : check_all();
 }
 
 static uint64_t clock_now(void)
@@ -320,6 +323,7 @@ static void start(const struct plan_ops_config *c)
     fake.rc[FAKE_MOVE_BEGIN] = c->moves ? 0 : -EPERM;
     refuses = c->refuses;
     model_start();
+    model_start_thread(0);
 }
 
 const char *plan_ops_play(const struct plan_ops_config *c, const struct plan_op *ops, size_t n,
@@ -330,10 +334,48 @@ const char *plan_ops_play(const struct plan_ops_config *c, const struct plan_op 
     start(c);
     for (size_t i = 0; i < n && wrong == NULL; i++) {
         *at = i;
-        wrong = apply(&ops[i]);
+        wrong = plan_ops_apply(&ops[i]);
         go_on_refusing();
         wrong = wrong != NULL ? wrong : check_contexts();
         wrong = wrong != NULL || i % CHECK_EVERY != 0 ? wrong : check_all();
     }
     return wrong != NULL ? wrong : finish(out);
+}
+
+/* ---- random ones ---- */
+
+#define PLAN_OP_NAME(name, share) #name,
+const char *const plan_op_names[PLAN_KINDS] = {PLAN_OPS(PLAN_OP_NAME)};
+
+static enum plan_op_kind draw_kind(uint64_t r)
+{
+#define PLAN_OP_SHARE(name, share) share,
+    static const uint8_t shares[PLAN_KINDS] = {PLAN_OPS(PLAN_OP_SHARE)};
+    unsigned all = 0, kind = 0;
+
+    for (unsigned i = 0; i < PLAN_KINDS; i++) {
+        all += shares[i];
+    }
+    for (unsigned left = (unsigned)(r % all); left >= shares[kind]; left -= shares[kind++]) {
+    }
+    return (enum plan_op_kind)kind;
+}
+
+void plan_ops_draw(struct plan_op *ops, size_t n, uint64_t random)
+{
+    static const unsigned of_1024[] = {0, 0, 4, 16, 60, 400};
+    unsigned disorder = 0;
+
+    for (size_t i = 0, until = 0; i < n; i++) {
+        uint64_t r = seed_next(&random);
+        if (i == until) {
+            disorder = of_1024[r % 6];
+            until += 100 + (r >> 32) % 2000;
+            r = seed_next(&random);
+        }
+        enum plan_op_kind kind = (r & 1023) < disorder ? draw_kind(r >> 40)
+                                 : (r >> 10) % 32 == 0 ? PLAN_WORK
+                                                       : PLAN_NEXT;
+        ops[i] = (struct plan_op){kind, (uint16_t)(r >> 16), (uint16_t)(r >> 32)};
+    }
 }

@@ -1,4 +1,4 @@
-/* The planner as a state machine: one thread's loops under a sequence of operations, beside a model
+/* The planner as a state machine: a thread's loops under a sequence of operations, beside a model
  * of what is live, where it lies and what it holds. The clock and the kernel are fakes. */
 #ifndef FL_TESTS_PROP_PLAN_OPS_H
 #define FL_TESTS_PROP_PLAN_OPS_H
@@ -36,6 +36,7 @@
 
 #define PLAN_OP_KIND(name, share) PLAN_##name,
 enum plan_op_kind { PLAN_OPS(PLAN_OP_KIND) PLAN_KINDS };
+extern const char *const plan_op_names[PLAN_KINDS];
 
 struct plan_op {
     enum plan_op_kind kind;
@@ -53,5 +54,12 @@ extern const struct plan_ops_config plan_ops_configs[PLAN_CONFIGS];
  * *out: the planner's figures of it all. */
 const char *plan_ops_play(const struct plan_ops_config *c, const struct plan_op *ops, size_t n,
                           _Atomic size_t *at, struct fl_plan_stats *out);
+
+/* Any sequence: stretches of calm, in which the worker comes all the same; of some disorder; of
+ * much. */
+void plan_ops_draw(struct plan_op *ops, size_t n, uint64_t random);
+/* One of them alone; and when all has been freed, is all as it was? NULL, or what is wrong. */
+const char *plan_ops_apply(const struct plan_op *op);
+const char *plan_ops_all_is_free(void);
 
 #endif

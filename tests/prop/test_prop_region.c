@@ -16,9 +16,8 @@ static uint64_t seed;
 
 static void generate(struct op *ops, size_t n, uint64_t *random)
 {
-    /* Out of 128: how often each kind occurs. */
-    static const uint8_t share[OP_KINDS] = {31, 13, 26, 8, 3, 11, 3, 4, 1, 2,
-                                            3,  7,  4,  3, 2, 2,  1, 2, 2};
+#define OP_SHARE(name, share) share,
+    static const uint8_t share[OP_KINDS] = {OPS(OP_SHARE)};
 
     for (size_t i = 0; i < n; i++) {
         uint64_t r = seed_next(random);

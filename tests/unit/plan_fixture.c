@@ -1,6 +1,7 @@
 #include "unit/plan_fixture.h"
 #include "unit/next_libc.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,12 +29,18 @@ static uint64_t own_time(void)
 
 struct fl_route fl_route;
 const struct fl_placing *plan_placing;
+void (*plan_kernel)(void);
 
 void plan_begin(const struct fl_plan_config *c)
 {
     struct fl_plan_config config = c != NULL ? *c : (struct fl_plan_config){.on = true};
 
-    region_begin(NULL);
+    region_clear();
+    if (plan_kernel != NULL) {
+        plan_kernel();
+    }
+    assert_int_equal(fl_region_start(&region, &(struct fl_region_config){.huge = true}), 0);
+    fake_forget();
     fake.reserve_max = (size_t)8 << 30;
     if (plan_placing != NULL) {
         fl_region_divide(&region, plan_placing);
@@ -159,9 +166,6 @@ static void ask_for(struct loop *l, unsigned i)
     size_t n = l->scale != 0 ? l->ask[i].n * l->scale / 16 : l->ask[i].n;
     unsigned parity = l->step % 2;
 
-    if (l->live[parity][i] != NULL) { /* for ever: it is not looked at again */
-        l->live[parity][i] = NULL;
-    }
     l->live[parity][i] = make(n);
     l->size[parity][i] = n;
     l->at[i] = l->live[parity][i];
@@ -232,12 +236,60 @@ unsigned loop_planned(const struct loop *l)
     return n;
 }
 
+struct loop usual;
+
+void usual_begin(const struct fl_plan_config *c)
+{
+    plan_begin(c);
+    usual = (struct loop){.ask = loop_usual(USUAL), .n = USUAL};
+}
+
+int usual_each(void **state)
+{
+    (void)state;
+    usual_begin(NULL);
+    return 0;
+}
+
+void usual_learn(void)
+{
+    loop_declared(&usual, NULL, 5);
+    assert_planned(&usual);
+}
+
 struct fl_plan_stats plan_stats(void)
 {
     struct fl_plan_stats s;
 
     fl_plan_stats_read(&s);
     return s;
+}
+
+void *in_thread(void *(*f)(void *), void *arg)
+{
+    pthread_t t;
+    void *got = NULL;
+
+    assert_int_equal(pthread_create(&t, NULL, f, arg), 0);
+    assert_int_equal(pthread_join(t, &got), 0);
+    return got;
+}
+
+int plan_fork(int (*child)(void))
+{
+    fl_lock_acquire(fl_plan_fork_word());
+    fl_region_fork_lock(&region);
+    fl_lock_hold_for_fork(fl_plan_fork_word());
+    int rc = fake_child(child);
+    fl_region_fork_parent(&region);
+    fl_lock_release_in_parent(fl_plan_fork_word());
+    return rc;
+}
+
+void plan_in_child(void)
+{
+    fl_region_fork_child(&region, fl_thread_cache());
+    fl_plan_fork_child(fl_lock_release_in_child(fl_plan_fork_word()));
 }
 
 void thread_end(void)

@@ -9,8 +9,9 @@
 
 /* A region, a route from 64 KiB on, and steps, packed at once. NULL for that. */
 void plan_begin(const struct fl_plan_config *c);
-/* Set before it: there are several nodes. */
+/* Set before it: there are several nodes; the fake kernel is another than fake_install's. */
 extern const struct fl_placing *plan_placing;
+extern void (*plan_kernel)(void);
 
 /* Each test in a process of its own: contexts, arenas and their memory are made once a process. One
  * that hangs fails. */
@@ -54,6 +55,21 @@ void loop_over(struct loop *l);
 unsigned loop_same(const struct loop *l);
 unsigned loop_planned(const struct loop *l);
 
+/* Of the last step, all that it asked for was planned; and lay where it lay in the one before. */
+#define assert_planned(l) assert_int_equal(loop_planned(l), (l)->n)
+#define assert_repeated(l)                                                                         \
+    do {                                                                                           \
+        assert_planned(l);                                                                         \
+        assert_int_equal(loop_same(l), (l)->n);                                                    \
+    } while (0)
+
+/* plan_begin, and a loop of loop_usual; five of its steps, after which all is planned. */
+enum { USUAL = 30 };
+extern struct loop usual;
+void usual_begin(const struct fl_plan_config *c);
+int usual_each(void **state); /* a set-up */
+void usual_learn(void);
+
 /* Any number. */
 uint64_t loop_roll(void);
 
@@ -61,6 +77,12 @@ struct fl_plan_stats plan_stats(void);
 
 /* The block's descriptor; NULL: it is not ours. */
 struct fl_extent *extent_of(const void *p);
+
+/* What f returns, in a thread of its own. */
+void *in_thread(void *(*f)(void *), void *arg);
+/* fork with its handlers: what the child returns, as fake_child. It calls plan_in_child first. */
+int plan_fork(int (*child)(void));
+void plan_in_child(void);
 
 /* This thread's end, as far as we are concerned. */
 void thread_end(void);

@@ -3,6 +3,8 @@
 #include "region/state/lock.h"
 #include "unit/plan_fixture.h"
 
+#include "await.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -18,54 +20,6 @@ static size_t bits(void)
         n += arena.claimed.word[i / 64] >> i % 64 & 1;
     }
     return n;
-}
-
-static void blocks_lie_where_their_granules_are(void **state)
-{
-    (void)state;
-    open_at(MIB(5));
-    assert_int_equal(arena.limit, MIB(6));  /* whole huge pages */
-    assert_int_equal(arena.height, MIB(8)); /* a quarter to grow, in whole ones too */
-    struct fl_extent *a = block(0, KIB(64), KIB(64)), *b = block(1, KIB(200), KIB(256));
-    assert_true(a->base == arena.base && b->base == arena.base + KIB(64));
-    assert_ptr_equal(extent_of(bytes(b)), b);
-    assert_null(block(4, KIB(4), KIB(4))); /* b's last */
-    assert_null(block(0, MIB(1), MIB(1)));
-    assert_null(block(191, KIB(65), KIB(65))); /* beyond the end */
-    fill(a, 1);
-    fill(b, 2);
-    assert_true(is_filled(a, 1));
-    assert_int_equal(bits(), 5);
-    assert_sound();
-    give_block(a);
-    give_block(b);
-    assert_int_equal(bits(), 0);
-    assert_sound();
-}
-
-static void huge_pages_come_when_a_block_wants_them(void **state)
-{
-    (void)state;
-    open_at(MIB(32));
-    (void)fl_region_purge(&region, 0);
-    size_t before = region.held.populated;
-    struct fl_extent *a = block(16, KIB(64), KIB(64));
-    assert_int_equal(region.held.populated, before + MIB(2));
-    struct fl_extent *b = block(17, MIB(4), MIB(4)); /* three, one of which is there */
-    assert_int_equal(region.held.populated, before + MIB(6));
-    assert_int_equal(arena.missing, 13);
-    give_block(a);
-    give_block(b);
-    assert_non_null(block(16, MIB(4), MIB(4)));
-    assert_int_equal(region.held.populated, before + MIB(6));
-    region.config.limit = region.held.populated;
-    assert_null(block(300, KIB(64), KIB(64)));
-    assert_int_equal(arena.missing, 13);
-    assert_int_equal(bits(), 64);
-    region.config.limit = 0;
-    region.budget.left = 0;
-    assert_non_null(block(300, KIB(64), KIB(64)));
-    assert_sound();
 }
 
 static bool can_move(void)
@@ -140,7 +94,9 @@ static void what_does_not_move_comes_from_the_kernel(void **state)
 static void it_rises_without_a_move(void **state)
 {
     (void)state;
-    open_at(MIB(4));
+    open_at(MIB(3));
+    assert_int_equal(arena.limit, MIB(4));  /* whole huge pages */
+    assert_int_equal(arena.height, MIB(6)); /* a quarter to grow, in whole ones too */
     (void)fl_region_purge(&region, 0);
     struct fl_extent *a = block(0, MIB(4), MIB(4)), *b;
     fill(a, 1);
@@ -161,19 +117,24 @@ static void it_rises_without_a_move(void **state)
 static void realloc_stays_within_what_the_plan_has(void **state)
 {
     (void)state;
-    open_at(MIB(2));
+    open_at(MIB(4));
     struct fl_extent *a = block(0, KIB(64), KIB(192)), *b;
+    struct fl_extent *last = block(31, KIB(64), KIB(128)); /* of the first huge page */
     assert_true(fl_plan_resize(a, KIB(100)));
-    assert_int_equal(bits(), 2);
+    assert_false(fl_plan_resize(last, KIB(128)));
+    assert_int_equal(bits(), 3);
     assert_int_equal(fl_usable_ours(bytes(a)), KIB(100));
     assert_false(fl_plan_resize(a, KIB(196)));
     assert_int_equal(a->len, KIB(100));
     assert_non_null(b = block(2, KIB(64), KIB(64)));
     assert_false(fl_plan_resize(a, KIB(192))); /* b is there */
-    assert_int_equal(bits(), 3);
+    assert_int_equal(bits(), 4);
     give_block(b);
     fl_plan_mine = &owner; /* only the arena's own thread brings memory there */
     owner.serve.arena = &arena;
+    assert_true(fl_plan_resize(last, KIB(128)));
+    assert_int_equal(arena.missing, 0);
+    give_block(last);
     assert_true(fl_plan_resize(a, KIB(192)));
     assert_null(block(2, KIB(64), KIB(64)));
     assert_true(fl_plan_resize(a, KIB(4)));
@@ -181,55 +142,6 @@ static void realloc_stays_within_what_the_plan_has(void **state)
     give_block(a);
     assert_int_equal(bits(), 0);
     fl_plan_mine = NULL;
-}
-
-/* Each length before and after, at a word's end. */
-static void a_block_that_changes_gives_all_that_it_has(void **state)
-{
-    (void)state;
-    open_at(MIB(32));
-    fl_plan_mine = &owner;
-    owner.serve.arena = &arena;
-    for (size_t first = 60; first < 67; first++) {
-        for (size_t i = 0; i < 100; i++) {
-            size_t had = 1 + i / 10, want = 1 + i % 10;
-            struct fl_extent *e = block(first, had * KIB(64), KIB(640));
-            assert_true(fl_plan_resize(e, want * KIB(64)));
-            assert_int_equal(bits(), want);
-            give_block(e);
-            assert_int_equal(bits(), 0);
-        }
-    }
-    fl_plan_mine = NULL;
-    assert_sound();
-}
-
-static size_t absent(void)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < arena.limit / KIB(64); i++) {
-        n += !fl_bitmap_are_free(&arena.absent, i, 1);
-    }
-    return n;
-}
-
-static void what_is_absent_is_known(void **state)
-{
-    (void)state;
-    open_at(MIB(32));
-    assert_int_equal(absent(), 512);
-    struct fl_extent *a = block(16, KIB(64), KIB(64));
-    assert_int_equal(absent(), 512 - 32);
-    struct fl_extent *b = block(60, MIB(8), MIB(8)); /* five more */
-    assert_int_equal(absent(), 512 - 6 * 32);
-    give_block(a);
-    (void)fl_arena_trim(&arena); /* the first, which is empty */
-    assert_int_equal(absent(), 512 - 5 * 32);
-    give_block(b);
-    (void)fl_arena_give_up(&arena);
-    assert_true(fl_arena_open(&arena, MIB(32)));
-    assert_int_equal(absent(), 512);
 }
 
 static void a_handled_block_gives_nothing_of_it_to_others_as_it_is(void **state)
@@ -268,29 +180,13 @@ static void what_cannot_be_renewed_is_in_no_block(void **state)
     assert_sound();
 }
 
-static void it_goes_back_when_no_block_lies_in_it(void **state)
-{
-    (void)state;
-    open_at(MIB(8));
-    struct fl_extent *a = block(3, MIB(1), MIB(1));
-    fl_arena_drop_if_empty(&arena);
-    assert_true(arena.height != 0);
-    give_block(a);
-    assert_true(arena.height != 0); /* it is not draining */
-    fl_arena_drop_if_empty(&arena);
-    assert_int_equal(arena.height, 0);
-    assert_int_equal(stats().in_use_bytes, 0);
-    assert_null(block(0, KIB(64), KIB(64)));
-    assert_settled();
-    fl_arena_drop_if_empty(&arena); /* there is nothing any more */
-    assert_settled();
-}
-
 static void draining_its_last_free_gives_it_back(void **state)
 {
     (void)state;
     open_at(MIB(8));
     struct fl_extent *a = block(0, MIB(1), MIB(1)), *b = block(70, MIB(2), MIB(2));
+    fl_arena_drop_if_empty(&arena);
+    assert_true(arena.height != 0);
     arena.draining = true;
     give_block(b);
     assert_true(arena.height != 0);
@@ -302,30 +198,9 @@ static void draining_its_last_free_gives_it_back(void **state)
     a = block(0, MIB(1), MIB(1));
     give_block(a);
     assert_int_equal(arena.height, 0);
+    assert_null(block(0, KIB(64), KIB(64)));
+    fl_arena_drop_if_empty(&arena); /* there is nothing any more */
     assert_settled();
-}
-
-static void it_opens_again_larger_or_smaller(void **state)
-{
-    static const size_t height[] = {MIB(2), MIB(40), MIB(4), MIB(300), MIB(6)};
-    (void)state;
-    open_at(MIB(8));
-    fake.pretend_populate = true;
-    for (size_t i = 0; i < sizeof height / sizeof height[0]; i++) {
-        give_block(block(3, KIB(64), KIB(64)));
-        fl_arena_drop_if_empty(&arena);
-        assert_true(fl_arena_open(&arena, height[i]));
-        assert_int_equal(bits(), 0);
-        assert_false(arena.draining);
-        size_t last = arena.height / FL_GRANULE - 1;
-        struct fl_extent *e = block(last, KIB(64), KIB(64));
-        assert_int_equal(e->base + e->len, arena.base + arena.height);
-        fill(e, 5);
-        assert_null(block(last, KIB(64), KIB(64)));
-        assert_null(block(last + 1, KIB(64), KIB(64)));
-        give_block(e);
-        assert_sound();
-    }
 }
 
 static void what_is_refused_is_asked_for_again_without_room_to_grow(void **state)
@@ -351,63 +226,83 @@ static void what_is_refused_is_asked_for_again_without_room_to_grow(void **state
     assert_int_equal(refused, 0); /* as many addresses as it is high are tried after more */
 }
 
-static _Atomic bool over;
+static struct fl_extent *edge;
+static unsigned refused, stretched;
 
-static void *look_late(void *arg)
+static void stretch(struct fl_range r)
+{
+    (void)r;
+    if (fl_plan_resize(edge, KIB(128))) {
+        stretched++;
+    } else {
+        refused++;
+    }
+}
+
+/* What is half brought is not there yet for a handler, whatever it has interrupted. */
+static void nothing_grows_into_what_is_on_its_way(void **state)
+{
+    (void)state;
+    open_at(MIB(4));
+    fl_plan_mine = &owner;
+    owner.serve.arena = &arena;
+    edge = block(31, KIB(64), KIB(128));
+    (void)fl_region_purge(&region, 0);
+    owner.inside = true; /* as fl_plan_take has it */
+    fake.on_populate = stretch;
+    struct fl_extent *a = block(40, KIB(64), KIB(64));
+    fake.on_populate = NULL;
+    owner.inside = false;
+    assert_true(refused != 0 && stretched == 0);
+    assert_true(fl_plan_resize(edge, KIB(128)));
+    give_block(edge);
+    give_block(a);
+    fl_plan_mine = NULL;
+    assert_sound();
+}
+
+static _Atomic bool rose;
+
+static void *raise_it(void *arg)
 {
     (void)arg;
-    while (!over) {
-        fl_arena_drop_if_empty(&arena);
-    }
+    assert_true(fl_arena_raise(&arena, MIB(6)));
+    rose = true;
     return NULL;
 }
 
-/* Others look whether it is empty all the while that its owner opens it anew, larger each time. */
-static void a_late_look_does_no_harm(void **state)
+/* Its owner counts what is missing, and another takes out what is idle: not both at once. */
+static void it_does_not_rise_while_it_is_trimmed(void **state)
 {
     pthread_t t;
     (void)state;
-    plan_begin(NULL);
-    fake.pretend_populate = true;
-    assert_int_equal(pthread_create(&t, NULL, look_late, NULL), 0);
-    unsigned taken = 0;
-    for (size_t i = 0; i < 2000 || taken == 0; i++) {
-        if (arena.height == 0) {
-            assert_true(fl_arena_open(&arena, MIB(2) + i % 64 * MIB(2)));
-        }
-        struct fl_extent *e = block(i % 32, KIB(64), KIB(64));
-        if (e != NULL) {
-            taken++;
-            *bytes(e) = 1;
-            assert_true(arena.height != 0);
-            give_block(e);
-        }
-    }
-    over = true;
+    open_at(MIB(4));
+    give_block(block(0, MIB(2), MIB(2)));
+    fl_plan_lock(); /* as fl_arena_trim has it */
+    assert_int_equal(pthread_create(&t, NULL, raise_it, NULL), 0);
+    FL_AWAIT(fake.waited_for == &fl_plan.lock.word || rose);
+    assert_false(rose);
+    assert_int_equal(arena.limit, MIB(4));
+    fl_plan_unlock();
     pthread_join(t, NULL);
-    fl_arena_drop_if_empty(&arena);
-    assert_int_equal(arena.height, 0);
-    assert_settled();
+    assert_true(rose);
+    assert_int_equal(arena.missing, 2);
+    assert_sound();
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_lie_where_their_granules_are),
-        cmocka_unit_test(huge_pages_come_when_a_block_wants_them),
         cmocka_unit_test(what_is_idle_moves_to_where_it_is_wanted),
         cmocka_unit_test(what_does_not_move_comes_from_the_kernel),
         cmocka_unit_test(it_rises_without_a_move),
         cmocka_unit_test(realloc_stays_within_what_the_plan_has),
-        cmocka_unit_test(a_block_that_changes_gives_all_that_it_has),
-        cmocka_unit_test(what_is_absent_is_known),
         cmocka_unit_test(a_handled_block_gives_nothing_of_it_to_others_as_it_is),
         cmocka_unit_test(what_cannot_be_renewed_is_in_no_block),
-        cmocka_unit_test(it_goes_back_when_no_block_lies_in_it),
         cmocka_unit_test(draining_its_last_free_gives_it_back),
-        cmocka_unit_test(it_opens_again_larger_or_smaller),
         cmocka_unit_test(what_is_refused_is_asked_for_again_without_room_to_grow),
-        cmocka_unit_test(a_late_look_does_no_harm),
+        cmocka_unit_test(nothing_grows_into_what_is_on_its_way),
+        cmocka_unit_test(it_does_not_rise_while_it_is_trimmed),
     };
     return plan_run(tests, sizeof tests / sizeof tests[0]);
 }

@@ -1,28 +1,10 @@
-/* What happens beside steps: threads end, memory is short, children are forked, handlers run. */
+/* What happens beside steps: memory is short, handlers run. */
 #include "region/state/lock.h"
 #include "unit/plan_fixture.h"
 
-#include <pthread.h>
 #include <string.h>
 
-enum { N = 30 };
-
-static struct loop usual;
-
-static int each(void **state)
-{
-    (void)state;
-    plan_begin(NULL);
-    usual = (struct loop){.ask = loop_usual(N), .n = N};
-    return 0;
-}
-
-/* Five declared steps; then all is planned. */
-static void learn(void)
-{
-    loop_declared(&usual, NULL, 5);
-    assert_int_equal(loop_planned(&usual), N);
-}
+enum { N = USUAL };
 
 static uint64_t arena_bytes(void)
 {
@@ -33,8 +15,7 @@ static uint64_t arena_bytes(void)
 static void when_it_learns_may_be_said(void **state)
 {
     (void)state;
-    plan_begin(&(struct fl_plan_config){.on = true, .start = 10, .stable = 5, .max = 100});
-    usual = (struct loop){.ask = loop_usual(N), .n = N};
+    usual_begin(&(struct fl_plan_config){.on = true, .start = 10, .stable = 5, .max = 100});
     loop_declared(&usual, NULL, 10);
     /* The first has nothing before it; six repeat, more than five; what was packed then is seen a
      * step later. */
@@ -50,8 +31,7 @@ static void when_it_learns_may_be_said(void **state)
 static void what_varies_is_planned_in_the_end(void **state)
 {
     (void)state;
-    plan_begin(&(struct fl_plan_config){.on = true, .max = 6});
-    usual = (struct loop){.ask = loop_usual(N), .n = N};
+    usual_begin(&(struct fl_plan_config){.on = true, .max = 6});
     for (unsigned i = 0; i < 10 && plan_stats().layouts == 0; i++) {
         usual.scale = 10 + i % 5;
         loop_declared(&usual, NULL, 1);
@@ -64,7 +44,7 @@ static void what_varies_is_planned_in_the_end(void **state)
 static void an_unused_arena_goes_back_and_comes_again(void **state)
 {
     (void)state;
-    learn();
+    usual_learn();
     for (int i = 0; i < 6; i++) { /* in use: it stays, and is looked at again */
         assert_true(fl_plan_age(&region) != UINT64_MAX);
         loop_declared(&usual, NULL, 1);
@@ -80,172 +60,9 @@ static void an_unused_arena_goes_back_and_comes_again(void **state)
     region.wants_worker = false;
     loop_declared(&usual, NULL, 1);
     assert_true(region.wants_worker);
-    assert_int_equal(loop_planned(&usual), N);
+    assert_planned(&usual);
     assert_int_equal(plan_stats().misses, misses);
     assert_int_equal(plan_stats().layouts, 1);
-}
-
-static void with_a_block_in_it_an_idle_arena_stays(void **state)
-{
-    (void)state;
-    struct ask ask[N];
-    memcpy(ask, usual.ask, sizeof ask);
-    ask[10].lives = N - 2;
-    usual.ask = ask;
-    loop_declared(&usual, NULL, 8);
-    assert_true(usual.planned[10]);
-    for (int i = 0; i < 20; i++) {
-        (void)fl_plan_age(&region);
-    }
-    assert_true(arena_bytes() != 0);
-    loop_over(&usual);
-    (void)fl_plan_age(&region);
-    assert_int_equal(arena_bytes(), 0);
-    assert_settled();
-}
-
-static void release_within_a_step(unsigned i)
-{
-    if (i == 13) {
-        fl_region_release(&region);
-    }
-    if (i == 17) {
-        (void)fl_trim(0);
-    }
-}
-
-static void under_pressure_it_goes_back_at_once_and_comes_again(void **state)
-{
-    (void)state;
-    learn();
-    fl_region_release(&region);
-    assert_int_equal(arena_bytes(), 0);
-    assert_int_equal(region.held.populated, 0);
-    loop_declared(&usual, NULL, 2);
-    assert_int_equal(loop_planned(&usual), N);
-    assert_int_equal(loop_same(&usual), N);
-    usual.also = release_within_a_step; /* with blocks in it, and at times with none */
-    loop_declared(&usual, NULL, 5);
-    usual.also = NULL;
-    loop_declared(&usual, NULL,
-                  2 * FL_LONG_SERVICE); /* a plan that had its arena taken may have to rest */
-    assert_int_equal(loop_planned(&usual), N);
-    assert_sound();
-}
-
-static void where_memory_is_refused_for_a_while_steps_go_on_without(void **state)
-{
-    (void)state;
-    learn();
-    fl_region_release(&region);
-    region.config.limit = MIB(1);
-    loop_declared(&usual, NULL, 6);
-    assert_int_equal(loop_planned(&usual), 0);
-    region.config.limit = 0;
-    loop_declared(&usual, NULL, 2 * FL_LONG_SERVICE);
-    assert_int_equal(loop_planned(&usual), N);
-    assert_int_equal(loop_same(&usual), N);
-    fl_region_release(&region);
-    fake.charge_max = fake_usable(); /* nor addresses */
-    loop_declared(&usual, NULL, 6);
-    assert_int_equal(loop_planned(&usual), 0);
-    fake.charge_max = SIZE_MAX;
-    loop_declared(&usual, NULL, 2 * FL_LONG_SERVICE);
-    assert_int_equal(loop_planned(&usual), N);
-    assert_sound();
-}
-
-static struct fl_step_context *handed_on;
-
-static void *learn_and_leave(void *with_blocks)
-{
-    struct ask ask[N];
-
-    memcpy(ask, usual.ask, sizeof ask);
-    ask[10].lives = with_blocks != NULL ? N - 2 : 1;
-    usual.ask = ask;
-    loop_declared(&usual, handed_on, 8);
-    assert_true(usual.planned[10]);
-    thread_end();
-    usual.ask = loop_usual(N);
-    return NULL;
-}
-
-static void in_a_thread(void *(*f)(void *), void *arg)
-{
-    pthread_t t;
-
-    assert_int_equal(pthread_create(&t, NULL, f, arg), 0);
-    pthread_join(t, NULL);
-}
-
-static void a_thread_that_ends_leaves_its_blocks_alone(void **state)
-{
-    (void)state;
-    in_a_thread(learn_and_leave, &usual);
-    assert_true(arena_bytes() != 0);
-    loop_over(&usual); /* another thread frees them */
-    assert_int_equal(arena_bytes(), 0);
-    assert_settled();
-    in_a_thread(learn_and_leave, NULL); /* what it had is used again */
-    assert_int_equal(arena_bytes(), 0);
-    assert_settled();
-}
-
-static void *end_amid_a_step(void *arg)
-{
-    (void)arg;
-    loop_declared(&usual, handed_on, 8);
-    assert_int_equal(fl_plan_begin(handed_on), 0);
-    void *p = fl_malloc_large(usual.ask[0].n);
-    assert_ptr_equal(p, usual.at[0]);
-    fl_free_ours(p);
-    thread_end();
-    return NULL;
-}
-
-static void a_context_goes_on_in_another_thread(void **state)
-{
-    (void)state;
-    assert_int_equal(fl_plan_context_new(&handed_on), 0);
-    in_a_thread(end_amid_a_step, NULL);
-    loop_declared(&usual, handed_on, 3);
-    assert_int_equal(loop_planned(&usual), N);
-    assert_int_equal(loop_same(&usual), N);
-    assert_int_equal(plan_stats().layouts, 1);
-    assert_int_equal(fl_plan_context_free(handed_on), 0);
-    assert_int_equal(arena_bytes(), 0);
-    handed_on = NULL;
-}
-
-static int go_on_in_child(void)
-{
-    fl_region_fork_child(&region, fl_thread_cache());
-    fl_plan_fork_child(fl_lock_release_in_child(fl_plan_fork_word()));
-    loop_declared(&usual, NULL, 3);
-    if (loop_planned(&usual) != N || loop_same(&usual) != N || fl_region_check(&region) != NULL) {
-        return 1;
-    }
-    fl_plan_release();
-    return plan_stats().arena_bytes == 0 ? 0 : 2;
-}
-
-static void a_child_goes_on_where_its_parent_was(void **state)
-{
-    (void)state;
-    learn();
-    for (int i = 0; i < 2; i++) {
-        fl_lock_acquire(fl_plan_fork_word());
-        fl_region_fork_lock(&region);
-        fl_lock_hold_for_fork(fl_plan_fork_word());
-        assert_int_equal(fake_child(go_on_in_child), 0);
-        fl_region_fork_parent(&region);
-        fl_lock_release_in_parent(fl_plan_fork_word());
-        loop_declared(&usual, NULL, 2);
-        assert_int_equal(loop_planned(&usual), N);
-        assert_int_equal(loop_same(&usual), N);
-    }
-    assert_sound();
 }
 
 /* What the last requests got is in memory; now the rest goes. */
@@ -266,28 +83,15 @@ static void look_and_release(unsigned i)
     }
 }
 
-static unsigned interrupted;
-
-static void find_no_turn(struct fl_range r)
-{
-    (void)r;
-    interrupted++;
-    assert_true(fl_plan_mine->inside && fl_plan_cursor != &fl_plan_mine->serve.cursor);
-}
-
 static void amid_a_step_memory_may_go(void **state)
 {
     (void)state;
-    learn();
+    usual_learn();
     usual.also = look_and_release;
-    fake.on_populate = find_no_turn;
     for (int i = 0; i < 4; i++) {
         loop_declared(&usual, NULL, 1);
-        assert_int_equal(loop_planned(&usual), N);
-        assert_int_equal(loop_same(&usual), N);
+        assert_repeated(&usual);
     }
-    assert_true(interrupted != 0);
-    fake.on_populate = NULL;
     usual.also = NULL;
     assert_sound();
 }
@@ -296,7 +100,7 @@ static void amid_a_step_memory_may_go(void **state)
 static void amid_a_planned_request_a_handler_has_no_plan(void **state)
 {
     (void)state;
-    learn();
+    usual_learn();
     assert_int_equal(fl_plan_begin(NULL), 0);
     void *first = fl_malloc_large(usual.ask[0].n);
     assert_ptr_equal(first, usual.at[0]);
@@ -311,6 +115,22 @@ static void amid_a_planned_request_a_handler_has_no_plan(void **state)
     fl_plan_cursor = t;
     fl_free_ours(first);
     assert_int_equal(fl_plan_end(NULL), 0);
+    assert_sound();
+}
+
+/* It has read its turn, and a handler's requests end the plan before it looks there. */
+static void a_handler_may_end_the_plan_before_a_request(void **state)
+{
+    (void)state;
+    usual_learn();
+    assert_int_equal(fl_plan_begin(NULL), 0);
+    void *first = fl_malloc_large(usual.ask[0].n);
+    struct fl_cursor *t = fl_plan_cursor;
+    fl_context_end_plan(fl_plan_mine, FL_END_MISMATCHED);
+    assert_null(fl_plan_take_next(t, usual.ask[1].n));
+    fl_free_ours(first);
+    assert_int_equal(fl_plan_end(NULL), 0);
+    loop_over(&usual);
     assert_sound();
 }
 
@@ -350,7 +170,7 @@ static void handle_in_the_lock(unsigned i)
 static void handlers_may_allocate_at_any_time(void **state)
 {
     (void)state;
-    learn();
+    usual_learn();
     fl_plan_release();
     (void)fl_region_purge(&region, 0);
     fake.on_populate = handler; /* amid the request that brings the arena's memory */
@@ -361,26 +181,20 @@ static void handlers_may_allocate_at_any_time(void **state)
     loop_declared(&usual, NULL, 4);
     usual.also = NULL;
     loop_declared(&usual, NULL, 2);
-    assert_int_equal(loop_planned(&usual), N);
-    assert_int_equal(loop_same(&usual), N);
+    assert_repeated(&usual);
     assert_sound();
 }
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup(f, each)
+#define T(f) cmocka_unit_test_setup(f, usual_each)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(when_it_learns_may_be_said),
         cmocka_unit_test(what_varies_is_planned_in_the_end),
         T(an_unused_arena_goes_back_and_comes_again),
-        T(with_a_block_in_it_an_idle_arena_stays),
-        T(under_pressure_it_goes_back_at_once_and_comes_again),
-        T(where_memory_is_refused_for_a_while_steps_go_on_without),
-        T(a_thread_that_ends_leaves_its_blocks_alone),
-        T(a_context_goes_on_in_another_thread),
-        T(a_child_goes_on_where_its_parent_was),
         T(amid_a_step_memory_may_go),
         T(amid_a_planned_request_a_handler_has_no_plan),
+        T(a_handler_may_end_the_plan_before_a_request),
         T(handlers_may_allocate_at_any_time),
     };
     return plan_run(tests, sizeof tests / sizeof tests[0]);

@@ -3,20 +3,17 @@
 #include "unit/plan_fixture.h"
 
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum { N = 30 };
+enum { N = USUAL };
 
-static struct loop usual;
-
-static void learn(void)
+static int served(void **state)
 {
-    plan_begin(NULL);
-    usual = (struct loop){.ask = loop_usual(N), .n = N};
+    (void)usual_each(state);
     loop_declared(&usual, NULL, 12);
-    assert_int_equal(loop_planned(&usual), N);
+    assert_planned(&usual);
     assert_int_equal(fl_plan_default->state, FL_SERVE);
+    loop_over(&usual);
+    return 0;
 }
 
 /* Steps of whose requests one in so many has a size that no step had before, or all of them; and
@@ -62,8 +59,6 @@ static void ended(const struct fl_step_context *c, enum fl_plan_state state, boo
 static void bad(void **state)
 {
     (void)state;
-    learn();
-    loop_over(&usual);
     unknown_steps(2, 3);
     assert_int_equal(fl_plan_default->state, FL_SERVE);
     unknown_steps(1, 3);
@@ -71,7 +66,7 @@ static void bad(void **state)
     assert_int_equal(plan_stats().drops, 1);
     uint64_t first = fl_plan_default->rest.steps;
     loop_declared(&usual, NULL, FL_LONG_SERVICE + 24);
-    assert_int_equal(loop_planned(&usual), N);
+    assert_planned(&usual);
     unknown_steps(3, 3);
     ended(fl_plan_default, FL_REST, false);
     assert_true(first != 0 && fl_plan_default->rest.steps == 2 * first);
@@ -80,8 +75,6 @@ static void bad(void **state)
 static void mismatched(void **state)
 {
     (void)state;
-    learn();
-    loop_over(&usual);
     unknown_steps(7, 1);
     assert_int_equal(fl_plan_default->state, FL_SERVE);
     assert_int_equal(fl_plan_default->serve.mismatched_steps, 7);
@@ -91,15 +84,13 @@ static void mismatched(void **state)
     assert_int_equal(plan_stats().drops, 1);
     assert_int_equal(plan_stats().free_bytes, 0);
     loop_declared(&usual, NULL, 2); /* it was another phase's */
-    assert_int_equal(loop_planned(&usual), N);
+    assert_planned(&usual);
     assert_sound();
 }
 
 static void without_memory(void **state)
 {
     (void)state;
-    learn();
-    loop_over(&usual);
     fl_region_release(&region);
     fake.charge_max = fake_usable();
     assert_int_equal(fl_plan_begin(NULL), 0);
@@ -108,31 +99,25 @@ static void without_memory(void **state)
     fake.charge_max = SIZE_MAX;
     assert_int_equal(fl_plan_end(NULL), 0);
     loop_declared(&usual, NULL, 20);
-    assert_int_equal(loop_planned(&usual), N);
+    assert_planned(&usual);
+}
+
+static int rest_without_what_is_held(void)
+{
+    plan_in_child();
+    bool as_said = fl_plan_default->state == FL_REST && fl_plan_default->serve.layout == NULL &&
+                   fl_context_knows_any(fl_plan_default);
+    loop_declared(&usual, NULL, 20);
+    return as_said && loop_planned(&usual) == N ? 0 : 2;
 }
 
 static void forked(void **state)
 {
     struct fl_plan_layout p;
-    int status = 1;
 
     (void)state;
-    learn();
-    loop_over(&usual);
     assert_int_equal(fl_plan_hold(NULL, &p), 0);
-    fl_lock_acquire(fl_plan_fork_word());
-    fl_lock_hold_for_fork(fl_plan_fork_word());
-    pid_t pid = fork();
-    if (pid == 0) {
-        fl_plan_fork_child(fl_lock_release_in_child(fl_plan_fork_word()));
-        bool as_said = fl_plan_default->state == FL_REST && fl_plan_default->serve.layout == NULL &&
-                       fl_context_knows_any(fl_plan_default);
-        loop_declared(&usual, NULL, 20);
-        _exit(as_said && loop_planned(&usual) == N ? 0 : 2);
-    }
-    fl_lock_release_in_parent(fl_plan_fork_word());
-    assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
-    assert_int_equal(status, 0);
+    assert_int_equal(plan_fork(rest_without_what_is_held), 0);
     assert_int_equal(fl_plan_default->state, FL_SERVE);
 }
 
@@ -143,8 +128,6 @@ static void another_step_that_began_alike(void **state)
     struct loop l = {.ask = ask, .n = N};
 
     (void)state;
-    learn();
-    loop_over(&usual);
     memcpy(ask, usual.ask, sizeof ask);
     for (unsigned i = 4; i < 20; i++) {
         ask[i].n += MIB(3) + i * KIB(64);
@@ -162,7 +145,6 @@ static void memory_moves(void **state)
     enum { MUCH = 100, FEW = 4 };
 
     (void)state;
-    learn();
     moving_steps(8, FEW);
     moving_steps(1, MUCH);
     moving_steps(7, 0);
@@ -183,12 +165,10 @@ static void memory_moves(void **state)
 static void more_at_the_end_ends_no_plan(void **state)
 {
     (void)state;
-    struct loop l = {.ask = loop_usual(N), .n = N};
     void *more[6];
-    plan_begin(NULL);
     for (unsigned s = 0; s < 60; s++) {
         assert_int_equal(fl_plan_begin(NULL), 0);
-        loop_step(&l);
+        loop_step(&usual);
         for (unsigned i = 0; i < 6 && s % 10 == 9; i++) {
             more[i] = fl_malloc_large(MIB(3));
         }
@@ -199,19 +179,20 @@ static void more_at_the_end_ends_no_plan(void **state)
     }
     assert_int_equal(plan_stats().drops, 0);
     assert_int_equal(plan_stats().layouts, 1);
-    loop_over(&l);
+    loop_over(&usual);
 }
 
 int main(void)
 {
+#define T(f) cmocka_unit_test_setup(f, served)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad),
-        cmocka_unit_test(memory_moves),
-        cmocka_unit_test(another_step_that_began_alike),
-        cmocka_unit_test(more_at_the_end_ends_no_plan),
-        cmocka_unit_test(mismatched),
-        cmocka_unit_test(without_memory),
-        cmocka_unit_test(forked),
+        T(bad),
+        T(memory_moves),
+        T(another_step_that_began_alike),
+        T(more_at_the_end_ends_no_plan),
+        T(mismatched),
+        T(without_memory),
+        T(forked),
     };
 
     return plan_run(tests, sizeof tests / sizeof tests[0]);

@@ -1,46 +1,13 @@
 /* Threads that move between two nodes: once they have moved for good, another arena is taken where
  * they run. */
 #include "unit/plan_fixture.h"
+#include "unit/zones_fixture.h"
 
-enum { NODES = 2, N = 30 };
-
-static struct loop usual;
-static unsigned here;  /* the node that the thread runs on */
-static unsigned bound; /* the zone that maps were last bound to */
-static uint64_t now;
+static struct fl_placing following;
 
 static uint64_t clock_now(void)
 {
-    return now += 1000; /* so that a budget of time comes to its end */
-}
-
-static void wish(size_t len, struct fl_wish *out)
-{
-    (void)len;
-    *out = (struct fl_wish){.n = 2, .zone = {(uint8_t)here, (uint8_t)(1 - here)}};
-}
-
-static void mapped(struct fl_range range, unsigned zone)
-{
-    (void)range;
-    bound = zone;
-}
-
-static void mapped_own(struct fl_range range)
-{
-    (void)range;
-}
-
-static void no_look(unsigned zone)
-{
-    (void)zone;
-}
-
-static bool has_room(unsigned zone, size_t bytes)
-{
-    (void)zone;
-    (void)bytes;
-    return true;
+    return atomic_fetch_add(&fake.now_ns, 1000); /* so that a budget of time comes to its end */
 }
 
 static struct fl_arena *my_arena(void)
@@ -48,45 +15,16 @@ static struct fl_arena *my_arena(void)
     return fl_plan_mine != NULL ? fl_plan_mine->serve.arena : fl_plan.context[1]->serve.arena;
 }
 
-static unsigned found(struct fl_range range)
-{
-    (void)range;
-    return NODES;
-}
-
-static unsigned runs_on(int tid)
-{
-    (void)tid;
-    return 0;
-}
-
-static void fill_begin(unsigned zone)
-{
-    (void)zone;
-}
-
-static void fill_end(void)
-{
-}
-
-static const struct fl_placing placing = {.nodes = NODES,
-                                          .wish = wish,
-                                          .mapped = mapped,
-                                          .mapped_own = mapped_own,
-                                          .has_room = has_room,
-                                          .look = no_look,
-                                          .found = found,
-                                          .follows = true,
-                                          .runs_on = runs_on,
-                                          .fill_begin = fill_begin,
-                                          .fill_end = fill_end};
-
 static void begin(bool background, bool several)
 {
-    plan_placing = several ? &placing : NULL;
-    plan_begin(&(struct fl_plan_config){.on = true, .background = background});
+    following = placing;
+    following.alike_below = 0;
+    following.follows = true;
+    lies_on = NODES;
+    ask_on(0);
+    plan_placing = several ? &following : NULL;
+    usual_begin(&(struct fl_plan_config){.on = true, .background = background});
     fl_sys.now_ns = clock_now;
-    usual = (struct loop){.ask = loop_usual(N), .n = N};
 }
 
 static int each(void **state)
@@ -107,13 +45,13 @@ static void steps(unsigned n)
 static void learn(void)
 {
     steps(8);
-    assert_int_equal(loop_planned(&usual), N);
+    assert_planned(&usual);
 }
 
 /* So that it counts as moved, at the end of the last but one of these steps. */
 static void stay_on(unsigned node)
 {
-    here = node;
+    ask_on(node);
     steps(FL_LONG_SERVICE + 1);
 }
 
@@ -130,11 +68,11 @@ static void an_arena_follows_its_thread(void **state)
     assert_int_equal(zone(), 0);
     stay_on(1);
     assert_int_equal(zone(), 1);
-    assert_int_equal(bound, 1);
-    assert_int_equal(loop_planned(&usual), N);
+    assert_int_equal(mapped_for(my_arena()->base), 1);
+    assert_planned(&usual);
     assert_int_equal(plan_stats().missed_bytes, missed);
     steps(2);
-    assert_int_equal(loop_same(&usual), N);
+    assert_repeated(&usual);
     const struct fl_arena *a = my_arena();
     stay_on(1); /* where it is at home now */
     assert_ptr_equal(my_arena(), a);
@@ -162,9 +100,9 @@ static void a_short_visit_is_none_of_that(void **state)
     (void)state;
     learn();
     for (int visits = 0; visits < 2; visits++) {
-        here = 1;
+        ask_on(1);
         steps(FL_LONG_SERVICE - 1);
-        here = 0;
+        ask_on(0);
         steps(1);
     }
     steps(FL_LONG_SERVICE);
@@ -194,7 +132,7 @@ static void without_a_worker_as_well(void **state)
     learn();
     stay_on(1);
     assert_int_equal(zone(), 1);
-    assert_int_equal(loop_planned(&usual), N);
+    assert_planned(&usual);
 }
 
 static void one_node_does_not_ask(void **state)
@@ -205,7 +143,7 @@ static void one_node_does_not_ask(void **state)
     const struct fl_arena *a = my_arena();
     stay_on(1);
     assert_ptr_equal(my_arena(), a);
-    assert_int_equal(loop_planned(&usual), N);
+    assert_planned(&usual);
 }
 
 static size_t held_pages(void)
@@ -233,12 +171,12 @@ static void loans_stay_on_their_node(void **state)
     loop_over(&usual);
     size_t had = held_pages();
     assert_true(had != 0);
-    here = 1;
+    ask_on(1);
     ask_beside();
     assert_int_equal(held_pages(), had);
     assert_int_equal(fl_plan_lend(1, MIB(2)), 0);
     assert_int_equal(held_pages(), had);
-    here = 0;
+    ask_on(0);
     ask_beside();
     assert_true(is_reserved() || held_pages() < had);
     had = held_pages();

@@ -5,27 +5,24 @@
 #include <pthread.h>
 #include <unistd.h>
 
-enum { N = 30 };
+enum { N = USUAL };
 
 static struct fl_step_context *context;
 static pthread_barrier_t all;
-static const struct ask *usual;
 
 static void meet(void)
 {
     (void)pthread_barrier_wait(&all);
 }
 
-static void each(void **state)
+static int each(void **state)
 {
-    (void)state;
-    plan_begin(NULL);
-    usual = loop_usual(N);
+    (void)usual_each(state);
     assert_int_equal(fl_plan_context_new(&context), 0);
+    return 0;
 }
 
-static struct loop others;
-static void *others_block;       /* of the step that it is in */
+static void *others_block;       /* of the step that another thread is in */
 static struct fl_arena *had;     /* that its context had when its process was forked */
 static void (*leave_as)(void);   /* how its thread is just then */
 static struct fl_extent *absent; /* blocks where it was about to bring memory; NULL: none */
@@ -33,16 +30,16 @@ static struct fl_extent *absent; /* blocks where it was about to bring memory; N
 /* A step that is served lasts from one meeting to the next. */
 static void *stay_inside(void *arg)
 {
-    loop_declared(&others, context, 8);
-    assert_int_equal(loop_planned(&others), N);
+    loop_declared(&usual, context, 8);
+    assert_planned(&usual);
     assert_int_equal(fl_plan_begin(context), 0);
-    others_block = fl_malloc_large(usual[0].n);
-    assert_ptr_equal(others_block, others.at[0]);
+    others_block = fl_malloc_large(usual.ask[0].n);
+    assert_ptr_equal(others_block, usual.at[0]);
     meet();
     meet();
     fl_free_ours(others_block);
     assert_int_equal(fl_plan_end(context), 0);
-    loop_over(&others);
+    loop_over(&usual);
     thread_end();
     return arg;
 }
@@ -93,11 +90,10 @@ static bool arenas_have_one_owner(void)
 
 static int go_on_without_it(void)
 {
-    struct loop l = {.ask = usual, .n = N};
+    struct loop l = {.ask = usual.ask, .n = N};
 
     leave_as();
-    fl_region_fork_child(&region, fl_thread_cache());
-    fl_plan_fork_child(fl_lock_release_in_child(fl_plan_fork_word()));
+    plan_in_child();
     if (!arenas_have_one_owner()) {
         return 2;
     }
@@ -113,62 +109,59 @@ static int go_on_without_it(void)
     return fl_plan_context_free(context) != 0 ? 5 : fl_region_check(&region) != NULL ? 6 : 0;
 }
 
-static int fork_now(int (*child)(void))
-{
-    fl_lock_acquire(fl_plan_fork_word());
-    fl_region_fork_lock(&region);
-    fl_lock_hold_for_fork(fl_plan_fork_word());
-    int rc = fake_child(child);
-    fl_region_fork_parent(&region);
-    fl_lock_release_in_parent(fl_plan_fork_word());
-    return rc;
-}
-
 /* Of the thread that is in it the child has nothing but what it was at, half done. */
 static void a_child_learns_anew_where_another_thread_was(void **state)
 {
     pthread_t t;
 
     leave_as = *(void (**)(void)) * state;
-    each(NULL);
-    others = (struct loop){.ask = usual, .n = N};
+    (void)each(NULL);
     assert_int_equal(pthread_barrier_init(&all, NULL, 2), 0);
     assert_int_equal(pthread_create(&t, NULL, stay_inside, NULL), 0);
     meet();
     had = context->serve.arena;
-    assert_int_equal(fork_now(go_on_without_it), 0);
+    assert_int_equal(plan_fork(go_on_without_it), 0);
     meet();
     assert_int_equal(pthread_join(t, NULL), 0);
 }
 
 static int go_on_at_once(void)
 {
-    struct loop l = {.ask = usual, .n = N};
-
-    fl_region_fork_child(&region, fl_thread_cache());
-    fl_plan_fork_child(fl_lock_release_in_child(fl_plan_fork_word()));
-    loop_declared(&l, context, 1);
-    return loop_planned(&l) != N || fl_region_check(&region) != NULL;
+    plan_in_child();
+    loop_declared(&usual, context, 1);
+    if (loop_planned(&usual) != N || fl_region_check(&region) != NULL) {
+        return 1;
+    }
+    (void)fl_plan_release();
+    return plan_stats().arena_bytes == 0 ? 0 : 2;
 }
 
 static void *come_and_leave(void *arg)
 {
-    struct loop l = {.ask = usual, .n = N};
-
-    loop_declared(&l, context, 12);
-    loop_over(&l);
+    loop_declared(&usual, context, 12);
+    loop_over(&usual);
     thread_end();
     return arg;
 }
 
 static void a_child_goes_on_where_no_other_thread_was(void **state)
 {
-    pthread_t t;
+    (void)state;
+    (void)in_thread(come_and_leave, NULL);
+    assert_int_equal(plan_fork(go_on_at_once), 0);
+}
 
-    each(state);
-    assert_int_equal(pthread_create(&t, NULL, come_and_leave, NULL), 0);
-    assert_int_equal(pthread_join(t, NULL), 0);
-    assert_int_equal(fork_now(go_on_at_once), 0);
+/* And so does the parent. */
+static void a_child_goes_on_where_its_parent_was(void **state)
+{
+    (void)state;
+    loop_declared(&usual, context, 8);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(plan_fork(go_on_at_once), 0);
+        loop_declared(&usual, context, 2);
+        assert_repeated(&usual);
+    }
+    assert_sound();
 }
 
 static int have_it_again(void)
@@ -176,8 +169,7 @@ static int have_it_again(void)
     struct fl_step_context *c = NULL;
     uint32_t n = fl_plan.ncontexts;
 
-    fl_region_fork_child(&region, fl_thread_cache());
-    fl_plan_fork_child(fl_lock_release_in_child(fl_plan_fork_word()));
+    plan_in_child();
     return fl_plan_context_new(&c) != 0 || fl_plan.ncontexts != n;
 }
 
@@ -186,13 +178,13 @@ static void a_child_has_what_the_worker_was_left(void **state)
 {
     struct fl_step_context *c = NULL;
 
-    each(state);
+    (void)state;
     assert_int_equal(fl_plan_context_new(&c), 0);
     assert_true(fl_plan.nfree == 0);
     atomic_store(&c->job.state, FL_JOB_RUNNING);
     assert_int_equal(fl_plan_context_free(c), 0);
     assert_int_equal(c->job.state, FL_JOB_ABANDONED);
-    assert_int_equal(fork_now(have_it_again), 0);
+    assert_int_equal(plan_fork(have_it_again), 0);
 }
 
 /* As after a fork that lasted so long that another thread took the lock over. */
@@ -219,11 +211,11 @@ static int find_no_steps(void)
 
 static void a_child_that_gave_up_has_no_steps(void **state)
 {
-    each(state);
+    (void)state;
     assert_int_equal(fl_plan_begin(NULL), 0); /* so that there is one of its own to leave, too */
     assert_int_equal(fl_plan_end(NULL), 0);
     assert_int_equal(fl_plan_begin(context), 0);
-    assert_int_equal(fork_now(find_no_steps), 0);
+    assert_int_equal(plan_fork(find_no_steps), 0);
     assert_int_equal(fl_plan_end(context), 0);
 }
 
@@ -241,9 +233,10 @@ int main(void)
         LEAVES(leave_amid_a_plans_end),
         LEAVES(leave_amid_a_retirement),
         LEAVES(leave_amid_a_fill),
-        cmocka_unit_test(a_child_goes_on_where_no_other_thread_was),
-        cmocka_unit_test(a_child_has_what_the_worker_was_left),
-        cmocka_unit_test(a_child_that_gave_up_has_no_steps),
+        cmocka_unit_test_setup(a_child_goes_on_where_no_other_thread_was, each),
+        cmocka_unit_test_setup(a_child_goes_on_where_its_parent_was, each),
+        cmocka_unit_test_setup(a_child_has_what_the_worker_was_left, each),
+        cmocka_unit_test_setup(a_child_that_gave_up_has_no_steps, each),
     };
 
     return plan_run(tests, sizeof tests / sizeof tests[0]);

@@ -290,35 +290,6 @@ static uint64_t layer_size(size_t i)
     return size[i % 6] * K * (1 + i / 60);
 }
 
-static void missing_and_inserted_requests_are_passed_over(void **state)
-{
-    uint64_t at;
-    (void)state;
-    for (uint64_t scale = 1; scale <= 4; scale += 3) { /* 4: and all sizes move */
-        steps_of(2000);
-        for (size_t i = 0; i < 120; i++) {
-            add(0, layer_size(i), 2 * i, 2 * i + 1 + (i % 6) * 6);
-        }
-        at = 0;
-        for (size_t i = 0; i < 120; i++) {
-            if (i == 50 || i == 51) { /* missing */
-                continue;
-            }
-            for (size_t extra = 0; extra < 3 && i == 20; extra++) { /* inserted */
-                add(1, 7 * K, 2 * at, 2 * at + 1);
-                at++;
-            }
-            add(1, layer_size(i) * scale, 2 * at, 2 * at + 1 + (i % 6) * 6);
-            at++;
-        }
-        assert_int_equal(merge(2), 0);
-        for (size_t i = 0; i < 120; i++) {
-            bool missing = i == 50 || i == 51;
-            assert_int_equal(slot[i].size, layer_size(i) * (missing ? 1 : scale));
-        }
-    }
-}
-
 static void a_step_of_another_kind_is_left_out(void **state)
 {
     (void)state;
@@ -374,7 +345,6 @@ int main(void)
         cmocka_unit_test(kept_is_what_most_steps_keep),
         cmocka_unit_test(sizes_that_move_together_are_planned_at_their_largest),
         cmocka_unit_test(sizes_that_vary_on_their_own_are_not_planned),
-        cmocka_unit_test(missing_and_inserted_requests_are_passed_over),
         cmocka_unit_test(a_step_of_another_kind_is_left_out),
         cmocka_unit_test(buffers_are_rounded_to_their_unit),
     };

@@ -2,8 +2,6 @@
  * accumulated, sizes that vary or grow, training and evaluation in turn. */
 #include "unit/plan_fixture.h"
 
-#include <string.h>
-
 enum { LAYERS = 8, KEPT = 3, TOKENS = 64 };
 
 struct block {
@@ -13,23 +11,21 @@ struct block {
 
 static struct block kept[LAYERS][KEPT], gradient[LAYERS];
 static bool left_out[LAYERS];
-static uint64_t random_state, requests;
+static uint64_t requests;
 
 static int each(void **state)
 {
     (void)state;
     plan_begin(NULL);
-    memset(kept, 0, sizeof kept);
-    memset(gradient, 0, sizeof gradient);
-    memset(left_out, 0, sizeof left_out);
-    random_state = 1;
     return 0;
 }
 
 static size_t any(size_t n)
 {
-    random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (random_state >> 33) % n;
+    static uint64_t random = 1;
+
+    random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (random >> 33) % n;
 }
 
 static struct block get(size_t len)
@@ -132,85 +128,102 @@ static uint64_t served(void)
     return percent;
 }
 
-static void begin(void)
+/* So many steps; what is served of the last 40, in percent, or of all. */
+static uint64_t steps(int n, void (*step)(int s))
 {
-    assert_int_equal(fl_plan_begin(NULL), 0);
-}
-
-static void end(void)
-{
-    assert_int_equal(fl_plan_end(NULL), 0);
-}
-
-static void train_step(int micro_steps, size_t tokens)
-{
-    begin();
-    train(micro_steps, tokens);
-    end();
-}
-
-static void accumulation(void **state)
-{
-    (void)state;
-    for (int s = 0; s < 20; s++) {
-        train_step(8, TOKENS);
+    for (int s = 0; s < n; s++) {
+        if (s == n - 40) {
+            (void)served();
+        }
+        assert_int_equal(fl_plan_begin(NULL), 0);
+        step(s);
+        assert_int_equal(fl_plan_end(NULL), 0);
     }
-    (void)served();
-    for (int s = 0; s < 20; s++) {
-        train_step(8, TOKENS);
-    }
-    assert_true(served() >= 98);
-    assert_sound();
+    return served();
 }
 
-static void accumulate_any_sizes(int steps)
+static void accumulation(int s)
 {
-    for (int s = 0; s < steps; s++) {
-        begin();
-        forward(any_of_six(), true);
-        backward(any_of_six());
-        train(3, any_of_six());
-        end();
-    }
+    (void)s;
+    train(8, TOKENS);
 }
 
-static void accumulation_with_sizes_that_vary(void **state)
+static void accumulation_with_sizes_that_vary(int s)
 {
-    (void)state;
-    accumulate_any_sizes(60);
-    (void)served();
-    accumulate_any_sizes(20);
-    assert_true(served() >= 95);
+    (void)s;
+    forward(any_of_six(), true);
+    backward(any_of_six());
+    train(3, any_of_six());
 }
 
 /* Two steps that are alike by chance are no reason to plan for just these sizes. */
-static void sizes_that_vary(void **state)
+static void sizes_that_vary(int s)
 {
-    (void)state;
-    for (int s = 0; s < 5; s++) {
-        train_step(1, TOKENS);
-    }
-    for (int s = 0; s < 60; s++) {
-        train_step(1, any_of_six());
-    }
-    (void)served();
-    for (int s = 0; s < 20; s++) {
-        train_step(1, any_of_six());
-    }
-    assert_true(served() >= 95);
+    train(1, s < 5 ? TOKENS : any_of_six());
 }
 
-/* A fifth of the layers is left out, other ones in each step: no step is like the next, and a plan
- * would cost more than it gives. */
+static void training_and_evaluation_in_turn(int s)
+{
+    if (s % 30 < 20) {
+        train(1, TOKENS);
+    } else {
+        forward(TOKENS, false);
+    }
+}
+
+/* All forms but the first leave out a layer in a micro-step, each another one: 6 % of the requests.
+ * The first one's plan serves all of them. */
+static void in_turn(int form)
+{
+    forward(TOKENS, true);
+    backward(TOKENS);
+    left_out[form] = form != 0;
+    train(1, TOKENS);
+    left_out[form] = false;
+}
+
+static void two_forms_in_turn(int s)
+{
+    in_turn(s % 2);
+}
+
+static void three_forms_in_turn(int s)
+{
+    in_turn(s % 3);
+}
+
+struct pattern {
+    void (*step)(int s);
+    int steps;
+    uint64_t percent; /* at least, that a plan serves in the end */
+    bool may_drop;    /* plans on the way */
+};
+
+static void is_served(void **state)
+{
+    const struct pattern *p = *state;
+
+    (void)each(NULL);
+    assert_true(steps(p->steps, p->step) >= p->percent);
+    assert_true(p->may_drop || plan_stats().drops == 0);
+    assert_sound();
+}
+
+/* A fifth of the layers, other ones in each step: no step is like the next, and a plan would cost
+ * more than it gives. */
+static void leave_out_at_random(int s)
+{
+    (void)s;
+    for (int l = 0; l < LAYERS; l++) {
+        left_out[l] = any(5) == 0;
+    }
+    train(1, TOKENS);
+}
+
 static void layers_left_out_at_random_have_no_plan_for_long(void **state)
 {
     (void)state;
-    for (int s = 0; s < 200; s++) {
-        for (int l = 0; l < LAYERS; l++) {
-            left_out[l] = any(5) == 0;
-        }
-        train_step(1, TOKENS);
-    }
+    (void)steps(200, leave_out_at_random);
     assert_int_equal(plan_stats().drops, plan_stats().layouts);
     assert_true(plan_stats().steps < 20 &&
                 plan_stats().recorded < 40); /* nor are they recorded for ever */
@@ -218,82 +231,37 @@ static void layers_left_out_at_random_have_no_plan_for_long(void **state)
     assert_sound();
 }
 
-static void training_and_evaluation_in_turn(void **state)
-{
-    (void)state;
-    for (int s = 0; s < 120; s++) {
-        if (s == 60) {
-            (void)served();
-        }
-        begin();
-        if (s % 30 < 20) {
-            train(1, TOKENS);
-        } else {
-            forward(TOKENS, false);
-        }
-        end();
-    }
-    assert_true(served() >= 95);
-    assert_int_equal(plan_stats().drops, 0);
-}
-
-/* All forms but the first leave out a layer in a micro-step, each another one: 6 % of the requests.
- * The first one's plan serves all of them. */
-static void in_turn(int forms)
-{
-    for (int s = 0; s < 120; s++) {
-        if (s == 60) {
-            (void)served();
-        }
-        begin();
-        forward(TOKENS, true);
-        backward(TOKENS);
-        left_out[s % forms] = s % forms != 0;
-        train(1, TOKENS);
-        left_out[s % forms] = false;
-        end();
-    }
-    assert_true(served() >= 95);
-    assert_int_equal(plan_stats().drops, 0);
-    assert_sound();
-}
-
-static void two_forms_in_turn(void **state)
-{
-    (void)state;
-    in_turn(2);
-}
-
-static void three_forms_in_turn(void **state)
-{
-    (void)state;
-    in_turn(3);
-}
-
 /* No form has what the other asks for: a plan of one would know nothing of the other. */
+static void share_little(int s)
+{
+    train(s % 2 == 0 ? 3 : 1, s % 2 == 0 ? TOKENS / 2 + 1 : TOKENS);
+}
+
 static void forms_that_share_little_are_not_planned(void **state)
 {
     (void)state;
-    for (int s = 0; s < 120; s++) {
-        bool longer = s % 2 == 0;
-        train_step(longer ? 3 : 1, longer ? TOKENS / 2 + 1 : TOKENS);
-    }
+    (void)steps(120, share_little);
     assert_int_equal(plan_stats().layouts, 0);
     assert_sound();
 }
 
+#define SERVED(f, steps, percent, may_drop)                                                        \
+    {                                                                                              \
+        .name = #f, .test_func = is_served,                                                        \
+        .initial_state = &(struct pattern){f, steps, percent, may_drop},                           \
+    }
+
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup(f, each)
     const struct CMUnitTest tests[] = {
-        T(accumulation),
-        T(accumulation_with_sizes_that_vary),
-        T(sizes_that_vary),
-        T(layers_left_out_at_random_have_no_plan_for_long),
-        T(training_and_evaluation_in_turn),
-        T(two_forms_in_turn),
-        T(three_forms_in_turn),
-        T(forms_that_share_little_are_not_planned),
+        SERVED(accumulation, 60, 98, false),
+        SERVED(accumulation_with_sizes_that_vary, 100, 95, true),
+        SERVED(sizes_that_vary, 105, 95, true),
+        SERVED(training_and_evaluation_in_turn, 120, 95, false),
+        SERVED(two_forms_in_turn, 120, 95, false),
+        SERVED(three_forms_in_turn, 120, 95, false),
+        cmocka_unit_test_setup(layers_left_out_at_random_have_no_plan_for_long, each),
+        cmocka_unit_test_setup(forms_that_share_little_are_not_planned, each),
     };
 
     return plan_run(tests, sizeof tests / sizeof tests[0]);

@@ -6,13 +6,12 @@
 #include <errno.h>
 #include <string.h>
 
-enum { N = 30, LEARN = 4 };
+enum { N = USUAL };
 
 static void misuse_is_answered(void **state)
 {
     (void)state;
     struct fl_step_context *a, *b;
-    plan_begin(NULL);
     assert_int_equal(fl_plan_context_new(NULL), -EINVAL);
     assert_int_equal(fl_plan_context_free(NULL), -EINVAL);
     assert_int_equal(fl_plan_end(NULL), -EINVAL);
@@ -46,7 +45,6 @@ static void contexts_are_used_again_and_there_is_an_end_to_them(void **state)
 {
     (void)state;
     struct fl_step_context *c[FL_CONTEXTS + 1];
-    plan_begin(NULL);
     for (int round = 0; round < 2; round++) {
         unsigned n = 0;
         while (n <= FL_CONTEXTS && fl_plan_context_new(&c[n]) == 0) {
@@ -67,7 +65,6 @@ static void a_context_without_memory_takes_no_addresses(void **state)
     size_t mapped;
 
     (void)state;
-    plan_begin(NULL);
     assert_int_equal(fl_plan_context_new(&first), 0);
     fake.commit_max = 1;
     assert_int_equal(fl_plan_context_new(&c), -ENOMEM);
@@ -82,27 +79,14 @@ static void a_context_without_memory_takes_no_addresses(void **state)
     assert_int_equal(fl_plan_context_free(c), 0);
 }
 
-/* Learned: every request of the loop's last step was the plan's. */
-static void learn(struct loop *l, struct fl_step_context *c)
-{
-    for (int i = 0; i < 20 && (i < 2 || loop_planned(l) < l->n); i++) {
-        loop_declared(l, c, 1);
-    }
-    assert_int_equal(loop_planned(l), l->n);
-}
-
 static void a_step_that_repeats_is_served_where_it_was(void **state)
 {
     (void)state;
-    struct loop l = {.ask = loop_usual(N), .n = N};
-    plan_begin(NULL);
-    loop_declared(&l, NULL, LEARN);
-    assert_int_equal(loop_planned(&l), N);
+    usual_learn();
     struct fl_plan_stats before = plan_stats();
     for (int i = 0; i < 5; i++) {
-        loop_declared(&l, NULL, 1);
-        assert_int_equal(loop_same(&l), N);
-        assert_int_equal(loop_planned(&l), N);
+        loop_declared(&usual, NULL, 1);
+        assert_repeated(&usual);
         assert_sound();
     }
     struct fl_plan_stats s = plan_stats();
@@ -124,22 +108,21 @@ static void a_block_that_crosses_has_one_place_and_a_doubled_one_two(void **stat
 {
     (void)state;
     struct ask ask[N];
-    struct loop l = {.ask = ask, .n = N};
-    plan_begin(NULL);
-    memcpy(ask, loop_usual(N), sizeof ask);
+    memcpy(ask, usual.ask, sizeof ask);
+    usual.ask = ask;
     ask[10].lives = N - 3; /* until the next step's eighth */
     ask[20].lives = N + 5; /* until after its own like there */
-    learn(&l, NULL);
+    usual_learn();
     for (int i = 0; i < 6; i++) {
-        void *two_ago = l.was[20];
-        loop_declared(&l, NULL, 1);
-        assert_int_equal(loop_planned(&l), N);
-        assert_int_equal(loop_same(&l), N - 1);
-        assert_ptr_equal(l.at[10], l.was[10]);
-        assert_ptr_not_equal(l.at[20], l.was[20]);
-        assert_true(i == 0 || l.at[20] == two_ago);
+        void *two_ago = usual.was[20];
+        loop_declared(&usual, NULL, 1);
+        assert_planned(&usual);
+        assert_int_equal(loop_same(&usual), N - 1);
+        assert_ptr_equal(usual.at[10], usual.was[10]);
+        assert_ptr_not_equal(usual.at[20], usual.was[20]);
+        assert_true(i == 0 || usual.at[20] == two_ago);
     }
-    loop_over(&l);
+    loop_over(&usual);
     assert_int_equal(plan_stats().misses, 0);
 }
 
@@ -147,16 +130,15 @@ static void what_stays_is_not_planned(void **state)
 {
     (void)state;
     struct ask ask[N];
-    struct loop l = {.ask = ask, .n = N};
-    plan_begin(NULL);
-    memcpy(ask, loop_usual(N), sizeof ask);
+    memcpy(ask, usual.ask, sizeof ask);
+    usual.ask = ask;
     ask[5].lives = ask[17].lives = FOR_EVER;
-    loop_declared(&l, NULL, 8);
+    loop_declared(&usual, NULL, 8);
     size_t held = plan_stats().arena_bytes, in_use = stats().in_use_bytes;
-    loop_declared(&l, NULL, 10);
-    assert_int_equal(loop_planned(&l), N - 2);
-    assert_false(l.planned[5] || l.planned[17]);
-    assert_int_equal(loop_same(&l), N - 2);
+    loop_declared(&usual, NULL, 10);
+    assert_int_equal(loop_planned(&usual), N - 2);
+    assert_false(usual.planned[5] || usual.planned[17]);
+    assert_int_equal(loop_same(&usual), N - 2);
     assert_int_equal(plan_stats().arena_bytes, held);
     assert_true(stats().in_use_bytes - in_use < 11 * (ask[5].n + ask[17].n + KIB(8)));
     assert_sound();
@@ -165,88 +147,36 @@ static void what_stays_is_not_planned(void **state)
 static void one_more_or_less_shifts_nothing(void **state)
 {
     (void)state;
-    struct loop l = {.ask = loop_usual(N), .n = N};
-    plan_begin(NULL);
-    learn(&l, NULL);
+    usual_learn();
     for (unsigned i = 1; i <= N; i += 4) {
-        void *usual[LOOP_MOST];
-        memcpy(usual, l.at, sizeof usual);
-        l.extra = i;
-        loop_declared(&l, NULL, 1);
-        assert_true(loop_same(&l) >= N - 1); /* it may lie where one of them should */
-        l.skip = i;
-        loop_declared(&l, NULL, 1);
-        assert_true(loop_same(&l) >= N - 1);
-        loop_declared(&l, NULL, 3);
-        assert_int_equal(loop_same(&l), N);
-        assert_memory_equal(usual, l.at, N * sizeof *usual);
+        void *before[LOOP_MOST];
+        memcpy(before, usual.at, sizeof before);
+        usual.extra = i;
+        loop_declared(&usual, NULL, 1);
+        assert_true(loop_same(&usual) >= N - 1); /* it may lie where one of them should */
+        usual.skip = i;
+        loop_declared(&usual, NULL, 1);
+        assert_true(loop_same(&usual) >= N - 1);
+        loop_declared(&usual, NULL, 3);
+        assert_int_equal(loop_same(&usual), N);
+        assert_memory_equal(before, usual.at, N * sizeof *before);
     }
     for (unsigned i = 0; i < 8; i++) { /* nor is it much, beside all that the step asks for */
-        l.extra = N / 2;
-        loop_declared(&l, NULL, 1);
-        loop_declared(&l, NULL, 1); /* this one is recorded */
+        usual.extra = N / 2;
+        loop_declared(&usual, NULL, 1);
+        loop_declared(&usual, NULL, 1); /* this one is recorded */
     }
     assert_int_equal(plan_stats().drops, 0);
-}
-
-static void sizes_of_another_scale_are_learned_anew(void **state)
-{
-    (void)state;
-    struct loop l = {.ask = loop_usual(N), .n = N};
-    plan_begin(NULL);
-    for (unsigned s = 0; s < 12; s++) { /* sizes move together */
-        l.scale = 18 + s * 3 % 4 * 2;
-        loop_declared(&l, NULL, 1);
-    }
-    uint64_t held = plan_stats().arena_bytes;
-    l.scale = 24;
-    loop_declared(&l, NULL, 1);
-    assert_int_equal(loop_planned(&l), N);
-    l.scale = 64; /* more than ever, and by far */
-    loop_declared(&l, NULL, 16);
-    assert_int_equal(loop_planned(&l), N);
-    assert_int_equal(loop_same(&l), N);
-    assert_true(plan_stats().arena_bytes > held);
-    assert_sound();
-}
-
-static void a_plan_that_is_no_good_is_given_up_and_learned_again(void **state)
-{
-    (void)state;
-    struct ask other[N];
-    struct loop l = {.ask = loop_usual(N), .n = N}, m = {.ask = other, .n = N};
-    plan_begin(NULL);
-    fake.pretend_populate = true;
-    learn(&l, NULL);
-    memcpy(other, l.ask, sizeof other);
-    for (unsigned step = 0; step < 6;
-         step++) { /* a third of it fits in no gap, and never repeats */
-        for (unsigned i = 0; i < N; i += 3) {
-            other[i].n = MIB(20) + step * MIB(1) + i * KIB(64);
-        }
-        loop_declared(&m, NULL, 1);
-    }
-    assert_int_equal(plan_stats().drops, 1);
-    assert_int_equal(plan_stats().arena_bytes, 0);
-    assert_int_equal(loop_planned(&m), 0);
-    loop_declared(&l, NULL, 4); /* it rests */
-    assert_int_equal(loop_planned(&l), 0);
-    loop_declared(&l, NULL, FL_LONG_SERVICE + 24);
-    assert_int_equal(loop_planned(&l), N);
-    assert_int_equal(loop_same(&l), N);
-    assert_int_equal(plan_stats().drops, 1);
-    assert_sound();
 }
 
 static void irregular_steps(int steps)
 {
     struct ask other[N];
     struct loop m = {.ask = other, .n = N};
-    uint64_t x = 1;
 
     for (int step = 0; step < steps; step++) {
         for (unsigned i = 0; i < N; i++) {
-            x = x * 6364136223846793005 + 1442695040888963407;
+            uint64_t x = loop_roll();
             other[i] =
                 (struct ask){MIB(1) + (x >> 30) % MIB(3), 1 + (unsigned)((x >> 60) % (N - i))};
         }
@@ -255,42 +185,31 @@ static void irregular_steps(int steps)
     loop_over(&m);
 }
 
-/* What does not repeat at all has no plan, and rests. */
+/* What does not repeat at all has no plan, and rests; then there is one rest at most between what
+ * settles and its plan. */
 static void what_never_repeats_holds_nothing(void **state)
 {
     (void)state;
-    plan_begin(NULL);
     irregular_steps(24);
     assert_int_equal(plan_stats().layouts, 0);
     assert_int_equal(fl_plan_default->state, FL_REST);
     assert_int_equal(plan_stats().arena_bytes, 0);
     assert_sound();
-}
-
-/* What came before it has one rest at most between it and its plan. */
-static void a_loop_that_settles_is_planned(void **state)
-{
-    (void)state;
-    struct loop l = {.ask = loop_usual(N), .n = N};
-    plan_begin(NULL);
-    irregular_steps(16);
-    loop_declared(&l, NULL, FL_LONG_SERVICE + 8);
-    assert_int_equal(loop_planned(&l), N);
-    loop_over(&l);
+    loop_declared(&usual, NULL, FL_LONG_SERVICE + 8);
+    assert_planned(&usual);
+    loop_over(&usual);
 }
 
 static void steps_without_requests_are_no_reason_to_rest(void **state)
 {
     (void)state;
-    struct loop l = {.ask = loop_usual(N), .n = N};
-    plan_begin(NULL);
     for (unsigned s = 0; s < 40; s++) {
         assert_int_equal(fl_plan_begin(NULL), 0);
         assert_int_equal(fl_plan_end(NULL), 0);
     }
-    loop_declared(&l, NULL, 8);
-    assert_int_equal(loop_planned(&l), N);
-    loop_over(&l);
+    loop_declared(&usual, NULL, 8);
+    assert_planned(&usual);
+    loop_over(&usual);
 }
 
 /* Each step is a little larger, all of it: a plan would move memory in each. */
@@ -298,46 +217,51 @@ static void what_only_grows_is_planned_for_who_asks(void **state)
 {
     (void)state;
     struct fl_plan_layout p;
-    struct loop l = {.ask = loop_usual(N), .n = N, .scale = 16};
-    plan_begin(NULL);
-    for (; l.scale < 32; l.scale++) {
-        loop_declared(&l, NULL, 1);
+    usual.scale = 16;
+    for (; usual.scale < 32; usual.scale++) {
+        loop_declared(&usual, NULL, 1);
     }
     assert_int_equal(plan_stats().layouts, 0);
     assert_int_equal(fl_plan_default->state, FL_REST);
     assert_int_equal(fl_plan_layout(NULL, &p, NULL, 0), -ENODATA);
     assert_int_equal(plan_stats().layouts, 0);
     for (unsigned s = 0; s < 10; s++) {
-        l.scale = 32 - s;
-        loop_declared(&l, NULL, 1);
+        usual.scale = 32 - s;
+        loop_declared(&usual, NULL, 1);
     }
-    assert_int_equal(loop_planned(&l), N);
-    loop_over(&l);
+    assert_planned(&usual);
+    loop_over(&usual);
     assert_sound();
 }
 
-/* So many steps of a kind, then so many of another, whose first requests are alike. */
-static void take_turns(unsigned of_a, unsigned of_b, unsigned alike)
+/* Phases are told apart by their first requests, short ones are no reason to give a plan up, and
+ * two may begin alike. */
+static struct turns {
+    unsigned of_a, of_b, alike; /* steps of one kind, then of another; requests in common first */
+} long_ones = {12, 8, 0}, short_ones = {5, 3, 0}, alike = {12, 8, FL_SIGNATURE - 1};
+
+static void each_phase_has_its_plan(void **state)
 {
+    const struct turns *t = *state;
     struct ask ask[N];
-    struct loop a = {.ask = loop_usual(N), .n = N}, b = {.ask = ask, .n = N - 4};
-    memcpy(ask, loop_usual(N) + 4, (N - 4) * sizeof *ask);
+    struct loop b = {.ask = ask, .n = N - 4};
+    (void)usual_each(NULL);
+    memcpy(ask, usual.ask + 4, (N - 4) * sizeof *ask);
     for (unsigned i = 0; i < N - 4; i++) {
-        ask[i].n = i < alike ? a.ask[i].n : ask[i].n + KIB(36);
+        ask[i].n = i < t->alike ? usual.ask[i].n : ask[i].n + KIB(36);
         ask[i].lives = ask[i].lives < N - 4 - i ? ask[i].lives : N - 4 - i;
     }
-    plan_begin(NULL);
     for (int round = 0; round < 6; round++) {
-        loop_declared(&a, NULL, of_a);
-        loop_declared(&b, NULL, of_b);
+        loop_declared(&usual, NULL, t->of_a);
+        loop_declared(&b, NULL, t->of_b);
     }
     uint64_t misses = plan_stats().misses;
     for (int round = 0; round < 6; round++) {
-        for (unsigned i = 0; i < of_a; i++) {
-            loop_declared(&a, NULL, 1);
-            assert_true(loop_planned(&a) >= N - FL_SIGNATURE);
+        for (unsigned i = 0; i < t->of_a; i++) {
+            loop_declared(&usual, NULL, 1);
+            assert_true(loop_planned(&usual) >= N - FL_SIGNATURE);
         }
-        for (unsigned i = 0; i < of_b; i++) {
+        for (unsigned i = 0; i < t->of_b; i++) {
             loop_declared(&b, NULL, 1);
             assert_true(loop_planned(&b) >= b.n - FL_SIGNATURE);
         }
@@ -346,60 +270,6 @@ static void take_turns(unsigned of_a, unsigned of_b, unsigned alike)
     assert_true(plan_stats().misses - misses <= 12 * FL_SIGNATURE);
     assert_int_equal(plan_stats().layouts, 2);
     assert_int_equal(plan_stats().drops, 0);
-}
-
-static void phases_are_told_apart_by_their_first_requests(void **state)
-{
-    (void)state;
-    take_turns(12, 8, 0);
-}
-
-static void short_phases_are_no_reason_to_give_a_plan_up(void **state)
-{
-    (void)state;
-    take_turns(5, 3, 0);
-}
-
-static void phases_may_begin_alike(void **state)
-{
-    (void)state;
-    take_turns(12, 8, FL_SIGNATURE - 1);
-}
-
-static struct fl_step_context *inner;
-static struct loop inside;
-
-static void step_within(unsigned i)
-{
-    if (i == 12) {
-        loop_declared(&inside, inner, 1);
-    }
-}
-
-static void a_step_within_a_step_has_a_plan_of_its_own(void **state)
-{
-    (void)state;
-    struct loop l = {.ask = loop_usual(N), .n = N, .also = step_within};
-    struct fl_step_context *outer;
-    plan_begin(NULL);
-    inside = (struct loop){.ask = loop_usual(N) + 8, .n = 10};
-    struct ask ask[10];
-    for (unsigned i = 0; i < 10; i++) {
-        ask[i] = (struct ask){KIB(90) + i * KIB(12), 1};
-    }
-    inside.ask = ask;
-    assert_int_equal(fl_plan_context_new(&inner), 0);
-    assert_int_equal(fl_plan_context_new(&outer), 0);
-    loop_declared(&l, outer, 8);
-    assert_int_equal(loop_same(&l), N);
-    assert_int_equal(loop_planned(&l), N);
-    assert_int_equal(loop_same(&inside), 10);
-    assert_int_equal(loop_planned(&inside), 10);
-    assert_int_equal(plan_stats().misses, 0);
-    assert_int_equal(plan_stats().layouts, 2);
-    assert_int_equal(fl_plan_context_free(inner), 0);
-    assert_int_equal(fl_plan_context_free(outer), 0);
-    assert_int_equal(plan_stats().arena_bytes, 0);
 }
 
 static void *grown;
@@ -416,14 +286,13 @@ static void grow_one(unsigned i)
 static void blocks_that_realloc_makes_longer_are_planned_too(void **state)
 {
     (void)state;
-    struct loop l = {.ask = loop_usual(N), .n = N, .also = grow_one};
-    plan_begin(NULL);
-    loop_declared(&l, NULL, 6);
+    usual.also = grow_one;
+    loop_declared(&usual, NULL, 6);
     struct fl_plan_stats s = plan_stats();
     void *was = grown;
     for (int i = 0; i < 10; i++) {
-        loop_declared(&l, NULL, 1);
-        assert_int_equal(loop_same(&l), N);
+        loop_declared(&usual, NULL, 1);
+        assert_int_equal(loop_same(&usual), N);
         assert_ptr_equal(grown, was);
     }
     assert_int_equal(plan_stats().layouts, s.layouts); /* it is known */
@@ -434,7 +303,6 @@ static void blocks_that_realloc_makes_longer_are_planned_too(void **state)
 static void what_a_plan_cannot_align_holds_no_memory(void **state)
 {
     (void)state;
-    plan_begin(NULL);
     for (int step = 0; step < 10; step++) {
         void *p[8];
         assert_int_equal(fl_plan_begin(NULL), 0);
@@ -454,26 +322,28 @@ static void what_a_plan_cannot_align_holds_no_memory(void **state)
 
 int main(void)
 {
+#define T(f) cmocka_unit_test_setup(f, usual_each)
+#define PHASES(how)                                                                                \
+    {                                                                                              \
+        .name = "each_phase_has_its_plan, " #how, .test_func = each_phase_has_its_plan,            \
+        .initial_state = &how,                                                                     \
+    }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(misuse_is_answered),
-        cmocka_unit_test(contexts_are_used_again_and_there_is_an_end_to_them),
-        cmocka_unit_test(a_context_without_memory_takes_no_addresses),
-        cmocka_unit_test(a_step_that_repeats_is_served_where_it_was),
-        cmocka_unit_test(a_block_that_crosses_has_one_place_and_a_doubled_one_two),
-        cmocka_unit_test(what_stays_is_not_planned),
-        cmocka_unit_test(one_more_or_less_shifts_nothing),
-        cmocka_unit_test(sizes_of_another_scale_are_learned_anew),
-        cmocka_unit_test(a_plan_that_is_no_good_is_given_up_and_learned_again),
-        cmocka_unit_test(what_never_repeats_holds_nothing),
-        cmocka_unit_test(what_only_grows_is_planned_for_who_asks),
-        cmocka_unit_test(a_loop_that_settles_is_planned),
-        cmocka_unit_test(steps_without_requests_are_no_reason_to_rest),
-        cmocka_unit_test(phases_are_told_apart_by_their_first_requests),
-        cmocka_unit_test(short_phases_are_no_reason_to_give_a_plan_up),
-        cmocka_unit_test(phases_may_begin_alike),
-        cmocka_unit_test(a_step_within_a_step_has_a_plan_of_its_own),
-        cmocka_unit_test(blocks_that_realloc_makes_longer_are_planned_too),
-        cmocka_unit_test(what_a_plan_cannot_align_holds_no_memory),
+        T(misuse_is_answered),
+        T(contexts_are_used_again_and_there_is_an_end_to_them),
+        T(a_context_without_memory_takes_no_addresses),
+        T(a_step_that_repeats_is_served_where_it_was),
+        T(a_block_that_crosses_has_one_place_and_a_doubled_one_two),
+        T(what_stays_is_not_planned),
+        T(one_more_or_less_shifts_nothing),
+        T(what_only_grows_is_planned_for_who_asks),
+        T(what_never_repeats_holds_nothing),
+        T(steps_without_requests_are_no_reason_to_rest),
+        PHASES(long_ones),
+        PHASES(short_ones),
+        PHASES(alike),
+        T(blocks_that_realloc_makes_longer_are_planned_too),
+        T(what_a_plan_cannot_align_holds_no_memory),
     };
     return plan_run(tests, sizeof tests / sizeof tests[0]);
 }
