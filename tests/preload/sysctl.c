@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -106,4 +107,22 @@ long long fl_read_number(const char *path, const char *key)
     text[n > 0 ? n : 0] = '\0';
     const char *p = n > 0 ? strstr(text, key) : NULL;
     return p != NULL ? atoll(p + strlen(key)) : -1;
+}
+
+const char *fl_thp_setting(void)
+{
+    static char word[VALUE];
+
+    (void)read_setting("/sys/kernel/mm/transparent_hugepage/enabled", word);
+    return word;
+}
+
+bool fl_linux_has(unsigned major, unsigned minor)
+{
+    struct utsname u;
+    unsigned its_major = 0, its_minor = 0;
+
+    assert_int_equal(uname(&u), 0);
+    assert_int_equal(sscanf(u.release, "%u.%u", &its_major, &its_minor), 2);
+    return its_major > major || (its_major == major && its_minor >= minor);
 }

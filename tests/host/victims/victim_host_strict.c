@@ -18,15 +18,6 @@ static void say(const char *text)
     (void)write(1, text, strlen(text));
 }
 
-static char *filled(size_t n)
-{
-    char *p = malloc(n);
-
-    CHECK(p != NULL);
-    memset(p, 1, n);
-    return p;
-}
-
 int main(int argc, char **argv)
 {
     char *held[MOST], *first[FREED];

@@ -10,8 +10,7 @@ static void grow(void)
 
     memset(p, 1, FROM * MIB);
     for (size_t i = 0, n = FROM * MIB; n < TO * MIB; i++) {
-        beside[i] = malloc(MIB);
-        memset(beside[i], 1, MIB);
+        beside[i] = filled(MIB);
         n *= 2;
         p = realloc(p, n);
         CHECK(p != NULL && p[FROM * MIB - 1] == 1);

@@ -42,8 +42,7 @@ int main(int argc, char **argv)
     char *live = malloc(3 * MIB);
     char *block[FREE_MIB];
     for (size_t i = 0; i < FREE_MIB; i++) {
-        block[i] = malloc(MIB);
-        stamp(block[i], MIB, 3);
+        block[i] = written(MIB, 3);
     }
     for (size_t i = 0; i < FREE_MIB; i++) {
         free(block[i]);

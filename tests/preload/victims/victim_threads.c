@@ -2,10 +2,7 @@
 #include "await.h"
 #include "victim.h"
 
-#include <pthread.h>
-#include <malloc.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <time.h>
 
 static void start(pthread_t *t, void *(*f)(void *), void *arg)
@@ -24,8 +21,7 @@ static void *leave_block(void *arg)
     size_t i = (size_t)arg;
     size_t n = 64 * KIB + i * 64;
     free(malloc(200 * KIB)); /* something in the cache when the thread ends */
-    char *p = malloc(n);
-    stamp(p, n, i);
+    char *p = written(n, i);
     return p;
 }
 
@@ -112,19 +108,24 @@ static void *churn_thread(void *arg)
     return NULL;
 }
 
-static void churn(void)
+static void run_a_while(pthread_t t[], size_t n, void *(*f)(void *))
 {
-    pthread_t t[4];
     const long ms = at_most(2000);
     const struct timespec a_while = {ms / 1000, ms % 1000 * 1000000};
-    for (size_t i = 0; i < 4; i++) {
-        start(&t[i], churn_thread, (void *)i);
+
+    for (size_t i = 0; i < n; i++) {
+        start(&t[i], f, (void *)i);
     }
     nanosleep(&a_while, NULL);
     stop = 1;
-    for (size_t i = 0; i < 4; i++) {
-        pthread_join(t[i], NULL);
-    }
+    join_threads(t, n);
+}
+
+static void churn(void)
+{
+    pthread_t t[4];
+
+    run_a_while(t, 4, churn_thread);
     for (size_t i = 0; i < SLOTS; i++) {
         check_and_free(slots[i]);
     }
@@ -149,8 +150,7 @@ static void *replace_thread(void *arg)
     while (!stop) {
         for (int i = 0; i < 1000; i++) {
             uint64_t n = (64 * KIB + next_random(&seed) % (340 * KIB)) / 8, r = next_random(&seed);
-            uint64_t *p = malloc(n * 8);
-            CHECK(p != NULL);
+            uint64_t *p = taken(n * 8);
             p[0] = (uintptr_t)p;
             p[1] = n;
             p[n - 1] = ~(uintptr_t)p;
@@ -181,22 +181,13 @@ static void *replace_thread(void *arg)
 static void replace(void)
 {
     pthread_t t[REPLACERS];
-    const long ms = at_most(2000);
-    const struct timespec a_while = {ms / 1000, ms % 1000 * 1000000};
 
-    for (size_t i = 0; i < REPLACERS; i++) {
-        start(&t[i], replace_thread, (void *)i);
-    }
-    nanosleep(&a_while, NULL);
-    stop = 1;
-    for (size_t i = 0; i < REPLACERS; i++) {
-        pthread_join(t[i], NULL);
-    }
+    run_a_while(t, REPLACERS, replace_thread);
     /* The worker may be about to give some back itself, and be without a processor. */
     do {
         fl_between_looks();
         (void)malloc_trim(0);
-    } while (proc_number("/proc/self/status", "VmRSS:") >= 128 * KIB); /* KiB */
+    } while (rss_kib() >= 128 * KIB); /* KiB */
 }
 
 /* Destructors of thread-specific data allocate and free, several rounds of them; before and after
@@ -209,12 +200,10 @@ static void destroy(void *p)
     destroyed++;
     CHECK(is_stamped(p, 300 * KIB, 7));
     free(p);
-    char *q = malloc(MIB);
-    stamp(q, MIB, 8);
+    char *q = written(MIB, 8);
     free(realloc(q, 2 * MIB));
     if (destroyed % 3 != 0) {
-        p = malloc(300 * KIB);
-        stamp(p, 300 * KIB, 7);
+        p = written(300 * KIB, 7);
         pthread_setspecific(first_key, p); /* once more around */
     }
 }
@@ -222,8 +211,7 @@ static void destroy(void *p)
 static void *with_specific(void *arg)
 {
     for (size_t i = 0; i < 40; i++) {
-        char *p = malloc(300 * KIB);
-        stamp(p, 300 * KIB, 7);
+        char *p = written(300 * KIB, 7);
         pthread_setspecific(i == 0 ? first_key : keys[i], p);
     }
     return arg;
