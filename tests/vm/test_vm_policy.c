@@ -108,8 +108,9 @@ static void glibc_obeys_all_launches(void **state)
 
 /* The program's own calls, one after the other; what the former policy left free must not be handed
  * out under the next. */
-static void check_changes(enum allocator who)
+static void check_changes(void **state)
 {
+    enum allocator who = (enum allocator)(uintptr_t)*state;
     char far[TEXT], first[TEXT], all[TEXT];
     int even[NODES_MOST];
 
@@ -126,18 +127,6 @@ static void check_changes(enum allocator who)
     vm_assert_on(r, "policy 1", node_at(FIRST), who == GLIBC ? 99 : 100);
     vm_assert_spread(r, "policy 2", even, who == GLIBC ? LOOSELY : 1);
     vm_assert_on(r, "policy 3", node_at(FAR), 99);
-}
-
-static void glibc_obeys_changes(void **state)
-{
-    (void)state;
-    check_changes(GLIBC);
-}
-
-static void changes_are_obeyed(void **state)
-{
-    (void)state;
-    check_changes(FAULTLESS);
 }
 
 /* Weights 3, 1, 1, ... */
@@ -180,8 +169,9 @@ static void join_group(void *arg)
     }
 }
 
-static void check_cpuset(enum allocator who)
+static void check_cpuset(void **state)
 {
+    enum allocator who = (enum allocator)(uintptr_t)*state;
     char far[TEXT], first[TEXT];
 
     snprintf(far, sizeof far, "%d", node_at(FAR));
@@ -196,18 +186,6 @@ static void check_cpuset(enum allocator who)
     fl_run_assert_clean(r);
     vm_assert_on(r, "before", node_at(FAR), 100);
     vm_assert_on(r, "after", node_at(FIRST), 100);
-}
-
-static void glibc_obeys_cpusets(void **state)
-{
-    (void)state;
-    check_cpuset(GLIBC);
-}
-
-static void cpusets_are_obeyed(void **state)
-{
-    (void)state;
-    check_cpuset(FAULTLESS);
 }
 
 /* FAULTLESS_NUMA says it where the launch does not. */
@@ -246,18 +224,20 @@ static void option_keeps_local(void **state)
 int main(void)
 {
     struct CMUnitTest tests[CASES] = {
-        cmocka_unit_test(glibc_obeys_all_launches), cmocka_unit_test(glibc_obeys_changes),
-        cmocka_unit_test(glibc_obeys_cpusets),      cmocka_unit_test(changes_are_obeyed),
-        cmocka_unit_test(cpusets_are_obeyed),       cmocka_unit_test(option_binds),
-        cmocka_unit_test(option_interleaves),       cmocka_unit_test(option_keeps_local),
+        cmocka_unit_test(glibc_obeys_all_launches),
+        FL_CASE(glibc_obeys_changes, check_changes, GLIBC),
+        FL_CASE(glibc_obeys_cpusets, check_cpuset, GLIBC),
+        FL_CASE(changes_are_obeyed, check_changes, FAULTLESS),
+        FL_CASE(cpusets_are_obeyed, check_cpuset, FAULTLESS),
+        cmocka_unit_test(option_binds),
+        cmocka_unit_test(option_interleaves),
+        cmocka_unit_test(option_keeps_local),
     };
     size_t n = 8;
 
     vm_start();
     for (size_t i = 0; i < LAUNCHES; i++) {
-        tests[n++] = (struct CMUnitTest){.name = launches[i].name,
-                                         .test_func = obeyed,
-                                         .initial_state = (void *)(uintptr_t)&launches[i]};
+        tests[n++] = (struct CMUnitTest)FL_CASE_OF(launches[i].name, obeyed, &launches[i]);
     }
     if (access(WEIGHTS, F_OK) == 0) { /* Linux 6.9 */
         tests[n++] = (struct CMUnitTest)cmocka_unit_test(weights_are_obeyed);

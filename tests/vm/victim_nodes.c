@@ -22,7 +22,6 @@
 #include "../preload/victims/victim.h"
 #include "nodes.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 
 enum { BLOCKS = 64, ROUNDS = 3, LABEL = 32 };
