@@ -134,6 +134,8 @@ const char *fl_text_of(const char *folder, const char *name);
 bool fl_sysctl_set(const char *path, const char *value);
 /* Puts everything back that fl_sysctl_set changed. */
 void fl_sysctl_restore(void);
+/* True: the file has taken the text, at once. Else errno says why not. */
+bool fl_write_text(const char *path, const char *text);
 /* First number in the file at `path` behind `key` ("" for its start); -1 when there is none. */
 long long fl_read_number(const char *path, const char *key);
 /* The machine's word for transparent huge pages; "" where it has none. */

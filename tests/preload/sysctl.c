@@ -1,6 +1,7 @@
 /* Kernel settings that a test changes for a while, under a lock that the tests share. */
 #include "run.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -19,14 +20,16 @@ static struct setting {
 } settings[SETTINGS];
 static size_t nsettings;
 
-static bool write_text(const char *path, const char *text)
+bool fl_write_text(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    int error = errno;
 
     if (fd >= 0) {
         close(fd);
     }
+    errno = error;
     return done;
 }
 
@@ -79,11 +82,11 @@ bool fl_sysctl_set(const char *path, const char *value)
             close(settings[i].watch);
         }
         (void)!read(ends[0], &c, 1);
-        _exit(write_text(path, s->old) ? 0 : 1);
+        _exit(fl_write_text(path, s->old) ? 0 : 1);
     }
     close(ends[0]);
     nsettings++;
-    return write_text(path, value);
+    return fl_write_text(path, value);
 }
 
 void fl_sysctl_restore(void)

@@ -4,7 +4,6 @@
 #include "placed.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -40,11 +39,7 @@ static bool fill_up(void)
 /* The kernel ends the greatest process, and that is this one. */
 static bool spare(const char *score)
 {
-    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    bool done = fd >= 0 && write(fd, score, strlen(score)) == (ssize_t)strlen(score);
-
-    close(fd);
-    return done;
+    return fl_write_text("/proc/self/oom_score_adj", score);
 }
 
 static void do_not_spare(void *arg)

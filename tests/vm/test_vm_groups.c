@@ -33,11 +33,7 @@ static void check(bool good, const char *what)
 
 static void tell(const char *file, const char *text)
 {
-    int fd = open(file, O_WRONLY | O_CLOEXEC);
-    bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-    check(done, file);
-    close(fd);
+    check(fl_write_text(file, text), file);
 }
 
 static bool holds(const char *file, const char *text)

@@ -2,7 +2,6 @@
  * cpusets. Each is also put to glibc, where it is the kernel that obeys. */
 #include "placed.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -148,23 +147,10 @@ static void weights_are_obeyed(void **state)
 
 #define GROUP "/sys/fs/cgroup/nodes"
 
-static void write_file(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    ssize_t len = (ssize_t)strlen(text);
-
-    if (fd < 0 || write(fd, text, (size_t)len) != len) {
-        fail_msg("%s does not take %s", path, text);
-    }
-    close(fd);
-}
-
 static void join_group(void *arg)
 {
-    int fd = open(GROUP "/cgroup.procs", O_WRONLY | O_CLOEXEC);
-
     (void)arg;
-    if (fd < 0 || write(fd, "0", 1) != 1) {
+    if (!fl_write_text(GROUP "/cgroup.procs", "0")) {
         _exit(FL_SKIP);
     }
 }
@@ -177,7 +163,7 @@ static void check_cpuset(void **state)
     snprintf(far, sizeof far, "%d", node_at(FAR));
     snprintf(first, sizeof first, "%d", node_at(FIRST));
     assert_true(mkdir(GROUP, 0755) == 0);
-    write_file(GROUP "/cpuset.mems", far);
+    assert_true(fl_write_text(GROUP "/cpuset.mems", far));
     const struct fl_run *r = fl_run_how(&(struct fl_how){
         .argv = FL_ARGV("victim_nodes", "cpuset", GROUP "/cpuset.mems", far, first),
         .preload = who == GLIBC ? "" : NULL,
