@@ -48,18 +48,9 @@ static void what_the_pool_has_not_lies_on_ordinary_pages_with_one_line(void **st
     fl_run_assert_clean(r);
 }
 
-static void a_block_can_be_resized(void **state)
+static void goes_well(void **state)
 {
-    (void)state;
-    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_hugetlb", "resized"), on);
-    assert_int_equal(r->exit_status, 0);
-}
-
-static void a_child_has_a_copy_though_the_pool_is_empty(void **state)
-{
-    (void)state;
-    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_hugetlb", "forked"), on);
-    assert_int_equal(r->exit_status, 0);
+    assert_int_equal(fl_preload_run(FL_ARGV("victim_hugetlb", *state), on)->exit_status, 0);
 }
 
 static long child_reads(const char *fork)
@@ -83,11 +74,12 @@ static void a_child_may_have_none_or_zeros(void **state)
 
 int main(void)
 {
+    static char resized[] = "resized", forked[] = "forked";
     const struct CMUnitTest tests[] = {
         WITH_POOL(a_block_takes_whole_pages_and_gives_them_back),
         WITH_POOL(what_the_pool_has_not_lies_on_ordinary_pages_with_one_line),
-        WITH_POOL(a_block_can_be_resized),
-        WITH_POOL(a_child_has_a_copy_though_the_pool_is_empty),
+        {"a_block_can_be_resized", goes_well, set_up, tear_down, resized},
+        {"a_child_has_a_copy_though_the_pool_is_empty", goes_well, set_up, tear_down, forked},
         WITH_POOL(a_child_may_have_none_or_zeros),
     };
     FL_SKIP_UNLESS(access(pages, W_OK) == 0, "test_preload_hugetlb",

@@ -110,9 +110,7 @@ static void live(void)
 
 int main(int argc, char **argv)
 {
-    static const struct mode modes[] = {MODE(freed), MODE(freed_amid), MODE(live)};
-
     CHECK(argc >= 2);
     most = argc > 2 ? atol(argv[2]) : LONG_MAX;
-    return run_mode(modes, sizeof modes / sizeof modes[0], argv[1]);
+    return RUN_MODE(argv[1], MODE(freed), MODE(freed_amid), MODE(live));
 }

@@ -28,9 +28,7 @@ static void *other(void *arg)
         block[i] = written(40 * MIB, i);
     }
     CHECK(resident_mib() >= 40 * (size_t)BLOCKS);
-    for (size_t i = 0; i < BLOCKS; i++) {
-        free(block[i]);
-    }
+    FREE_ALL(block, BLOCKS);
     FL_AWAIT(resident_mib() <= 48);
     dprintf(1, "small\n");
     return arg;

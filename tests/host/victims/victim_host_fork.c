@@ -282,26 +282,14 @@ MODE_IS(solo_children_continue, interrupted(1, 1 * MIB, 1))
 
 int main(int argc, char **argv)
 {
-    static const struct mode modes[] = {
-        MODE(stdio),
-        MODE(stdio_live),
-        MODE(popens),
-        MODE(dlopens),
-        MODE(allocating),
-        MODE(nested),
-        MODE(spawns),
-        MODE(raw_clones),
-        MODE(solo_interrupted_small),
-        MODE(solo_interrupted_large),
-        MODE(solo_interrupted_giant),
-        MODE(solo_children_continue),
-    };
-
     CHECK(argc == 3);
     wanted = atol(argv[2]);
     if (strcmp(argv[1], "nested") == 0 || strcmp(argv[1], "raw_clones") == 0 ||
         strcmp(argv[1], "solo_interrupted_giant") == 0) {
         wanted = (wanted + 2) / 3;
     }
-    return run_mode(modes, sizeof modes / sizeof modes[0], argv[1]);
+    return RUN_MODE(argv[1], MODE(stdio), MODE(stdio_live), MODE(popens), MODE(dlopens),
+                    MODE(allocating), MODE(nested), MODE(spawns), MODE(raw_clones),
+                    MODE(solo_interrupted_small), MODE(solo_interrupted_large),
+                    MODE(solo_interrupted_giant), MODE(solo_children_continue));
 }

@@ -222,14 +222,6 @@ static void be_large(void)
     }
 }
 
-static const struct mode calls[] = {
-    MODE(unshare_user),     MODE(unshare_mounts),       MODE(setns_mounts),
-    MODE(setns_time),       MODE(drop_capabilities),    MODE(become_other),
-    MODE(become_by_setuid), MODE(no_new_privileges),    MODE(drop_bounding),
-    MODE(become_batch),     MODE(restrict_by_landlock), MODE(take_one_cpu),
-    MODE(be_nice),
-};
-
 /* A thread in real time, on one CPU, makes the first large request. */
 static void *in_real_time(void *arg)
 {
@@ -284,7 +276,11 @@ int main(int argc, char **argv)
         return 0;
     }
     be_large();
-    CHECK(run_mode(calls, sizeof calls / sizeof calls[0], argv[1]) == 0);
+    CHECK(RUN_MODE(argv[1], MODE(unshare_user), MODE(unshare_mounts), MODE(setns_mounts),
+                   MODE(setns_time), MODE(drop_capabilities), MODE(become_other),
+                   MODE(become_by_setuid), MODE(no_new_privileges), MODE(drop_bounding),
+                   MODE(become_batch), MODE(restrict_by_landlock), MODE(take_one_cpu),
+                   MODE(be_nice)) == 0);
     bool same = all_alike();
     for (int i = 0; i < 8 && same; i++) {
         be_large();

@@ -26,9 +26,7 @@ static inline void storm(void)
             malloc_trim(0);
         }
     }
-    for (size_t k = 0; k < 16; k++) {
-        free(block[k]);
-    }
+    FREE_ALL(block, 16);
     malloc_trim(0);
 }
 

@@ -156,6 +156,13 @@ static inline int maps_have(const char *word)
     return found;
 }
 
+#define FREE_ALL(p, n)                                                                             \
+    do {                                                                                           \
+        for (size_t i_ = 0; i_ < (size_t)(n); i_++) {                                              \
+            free((p)[i_]);                                                                         \
+        }                                                                                          \
+    } while (0)
+
 /* `f` has the thread's number. */
 static inline void start_threads(pthread_t t[], size_t n, void *(*f)(void *))
 {
@@ -217,12 +224,15 @@ static inline int run_mode(const struct mode *modes, size_t n, const char *name)
     return 2;
 }
 
+#define RUN_MODE(name, ...)                                                                        \
+    run_mode((const struct mode[]){__VA_ARGS__},                                                   \
+             sizeof(const struct mode[]){__VA_ARGS__} / sizeof(struct mode), name)
+
 #define MAIN(...)                                                                                  \
     int main(int argc, char **argv)                                                                \
     {                                                                                              \
-        static const struct mode modes[] = {__VA_ARGS__};                                          \
         (void)argc;                                                                                \
-        return run_mode(modes, sizeof modes / sizeof modes[0], argv[1]);                           \
+        return RUN_MODE(argv[1], __VA_ARGS__);                                                     \
     }
 
 #endif

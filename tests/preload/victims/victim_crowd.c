@@ -27,9 +27,7 @@ static void work(void)
     if (how == 'h') {
         (void)pthread_barrier_wait(&all_have);
     }
-    for (int i = 0; i < nblocks; i++) {
-        free(block[i]);
-    }
+    FREE_ALL(block, nblocks);
 }
 
 static void *thread(void *unused)

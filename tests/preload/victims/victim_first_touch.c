@@ -167,10 +167,8 @@ static void in_a_child(void)
 
 int main(int argc, char **argv)
 {
-    static const struct mode modes[] = {MODE(in_parallel),      MODE(by_the_kernel),
-                                        MODE(given_up_in_part), MODE(without_maps_to_spare),
-                                        MODE(resized),          MODE(in_a_child)};
-
     prime();
-    return run_mode(modes, sizeof modes / sizeof modes[0], argc > 1 ? argv[1] : NULL);
+    return RUN_MODE(argc > 1 ? argv[1] : NULL, MODE(in_parallel), MODE(by_the_kernel),
+                    MODE(given_up_in_part), MODE(without_maps_to_spare), MODE(resized),
+                    MODE(in_a_child));
 }

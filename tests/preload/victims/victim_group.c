@@ -29,9 +29,7 @@ static void smalls(size_t sum)
         p[i] = filled(SMALL);
     }
     wait_for_others();
-    for (size_t i = 0; i < n; i++) {
-        free(p[i]);
-    }
+    FREE_ALL(p, n);
     free(p);
     wait_for_others();
 }

@@ -136,9 +136,7 @@ static void double_uncached(void)
         other[i] = taken((i + 2) * MIB);
     }
     freed();
-    for (size_t i = 0; i < 16; i++) {
-        free(other[i]);
-    }
+    FREE_ALL(other, 16);
     malloc_trim(0);
     free_block();
 }
@@ -389,47 +387,18 @@ static void in_child(void)
 
 int main(int argc, char **argv)
 {
-    static const struct mode modes[] = {
-        MODE(overflow_write),
-        MODE(overflow_read),
-        MODE(overflow_slack),
-        MODE(underflow),
-        MODE(used_write),
-        MODE(used_read),
-        MODE(used_after_realloc),
-        MODE(double_now),
-        MODE(double_later),
-        MODE(double_elsewhere),
-        MODE(interior),
-        MODE(interior_page),
-        MODE(page_start),
-        MODE(never),
-        MODE(sized),
-        MODE(sized_of_aligned),
-        MODE(aligned_sized),
-        MODE(delete_sized),
-        MODE(delete_array_sized),
-        MODE(delete_aligned_sized),
-        MODE(delete_aligned),
-        MODE(sized_right),
-        MODE(stale),
-        MODE(stale_after_free),
-        MODE(junk),
-        MODE(in_child),
-        MODE(double_uncached),
-        MODE(realloc_middle),
-        MODE(realloc_freed),
-        MODE(usable_middle),
-        MODE(usable_freed),
-        MODE(foreign_free),
-        MODE(foreign_realloc),
-        MODE(foreign_usable),
-        MODE(small_twice),
-    };
-
     CHECK(argc == 3);
     bytes = strtoull(argv[2], NULL, 0);
-    int rc = run_mode(modes, sizeof modes / sizeof modes[0], argv[1]);
+    int rc = RUN_MODE(
+        argv[1], MODE(overflow_write), MODE(overflow_read), MODE(overflow_slack), MODE(underflow),
+        MODE(used_write), MODE(used_read), MODE(used_after_realloc), MODE(double_now),
+        MODE(double_later), MODE(double_elsewhere), MODE(interior), MODE(interior_page),
+        MODE(page_start), MODE(never), MODE(sized), MODE(sized_of_aligned), MODE(aligned_sized),
+        MODE(delete_sized), MODE(delete_array_sized), MODE(delete_aligned_sized),
+        MODE(delete_aligned), MODE(sized_right), MODE(stale), MODE(stale_after_free), MODE(junk),
+        MODE(in_child), MODE(double_uncached), MODE(realloc_middle), MODE(realloc_freed),
+        MODE(usable_middle), MODE(usable_freed), MODE(foreign_free), MODE(foreign_realloc),
+        MODE(foreign_usable), MODE(small_twice));
     printf("through\n");
     return rc;
 }

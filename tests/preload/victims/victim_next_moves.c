@@ -17,9 +17,7 @@ static void grow(void)
         memset(p, 1, n);
     }
     free(p);
-    for (size_t i = 0; i < BESIDE; i++) {
-        free(beside[i]);
-    }
+    FREE_ALL(beside, BESIDE);
 }
 
 int main(void)

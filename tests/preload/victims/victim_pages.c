@@ -14,8 +14,6 @@ int main(void)
         memset(block[i], (int)i | 1, n);
     }
     printf("resident: %zu\n", rss_kib());
-    for (size_t i = 0; i < SMALL + LARGE; i++) {
-        free(block[i]);
-    }
+    FREE_ALL(block, SMALL + LARGE);
     return 0;
 }

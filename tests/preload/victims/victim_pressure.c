@@ -44,9 +44,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < FREE_MIB; i++) {
         block[i] = written(MIB, 3);
     }
-    for (size_t i = 0; i < FREE_MIB; i++) {
-        free(block[i]);
-    }
+    FREE_ALL(block, FREE_MIB);
     stamp(live, 3 * MIB, 1);
     stamp(other, OTHER_MIB * MIB, 2);
     size_t before = rss_mib(), now = before;

@@ -99,9 +99,7 @@ static void small_work(size_t i)
     for (size_t k = 0; k < 32; k++) {
         p[k] = malloc(1 + (i * 37 + k * 101) % 5000);
     }
-    for (size_t k = 0; k < 32; k++) {
-        free(p[k]);
-    }
+    FREE_ALL(p, 32);
     if (i % 64 == 0) {
         swap_one(i / 64 % SLOTS, 1);
     }

@@ -281,9 +281,7 @@ static void free_stays_behind(void)
     for (size_t i = 0; i < 4; i++) {
         p[i] = filled((40 + 10 * i) * MIB);
     }
-    for (size_t i = 0; i < 4; i++) {
-        free(p[i]);
-    }
+    FREE_ALL(p, 4);
     size_t before = rss_mib();
     pid_t pid = fork();
     if (pid == 0) {

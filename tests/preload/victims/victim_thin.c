@@ -208,8 +208,6 @@ int main(int argc, char **argv)
         printf("rss %zu first %zu most %zu\n", now / KIB, first / KIB, most / KIB);
         look();
     }
-    for (size_t i = 0; i < nblocks; i++) {
-        free(block[i]);
-    }
+    FREE_ALL(block, nblocks);
     return 0;
 }

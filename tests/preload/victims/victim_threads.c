@@ -14,8 +14,7 @@ static void start(pthread_t *t, void *(*f)(void *), void *arg)
     pthread_attr_destroy(&attr);
 }
 
-/* 1000 threads, 50 at a time, each leaves a block behind; the main thread checks and frees them
- * all. */
+/* Each of 1000 threads leaves a block behind; the main thread checks and frees them all. */
 static void *leave_block(void *arg)
 {
     size_t i = (size_t)arg;
@@ -25,16 +24,17 @@ static void *leave_block(void *arg)
     return p;
 }
 
-static void thousand(void)
+static void thousand_by(size_t at_once)
 {
-    pthread_t t[50];
+    static pthread_t t[1000];
     static char *left[1000];
-    for (size_t i = 0; i < 1000; i += 50) {
-        for (size_t k = 0; k < 50; k++) {
-            start(&t[k], leave_block, (void *)(i + k));
+
+    for (size_t i = 0; i < 1000; i += at_once) {
+        for (size_t k = i; k < i + at_once; k++) {
+            start(&t[k], leave_block, (void *)k);
         }
-        for (size_t k = 0; k < 50; k++) {
-            CHECK(pthread_join(t[k], (void **)&left[i + k]) == 0);
+        for (size_t k = i; k < i + at_once; k++) {
+            CHECK(pthread_join(t[k], (void **)&left[k]) == 0);
         }
     }
     for (size_t i = 0; i < 1000; i++) {
@@ -43,18 +43,8 @@ static void thousand(void)
     }
 }
 
-static void at_once(void)
-{
-    static pthread_t t[1000];
-    char *p;
-    for (size_t i = 0; i < 1000; i++) {
-        start(&t[i], leave_block, (void *)i);
-    }
-    for (size_t i = 0; i < 1000; i++) {
-        CHECK(pthread_join(t[i], (void **)&p) == 0 && is_stamped(p, 64 * KIB + i * 64, i));
-        free(p);
-    }
-}
+MODE_IS(thousand, thousand_by(50))
+MODE_IS(at_once, thousand_by(1000))
 
 /* Four threads swap blocks through shared slots: who takes one out checks and frees it. */
 enum { SLOTS = 64, HEADER = 2 };

@@ -71,9 +71,7 @@ static void check_bound(const struct asked *a, size_t before)
  * come in. */
 static void zero_again(struct asked *a, void (*touch_some)(struct asked *), size_t before)
 {
-    for (size_t i = 0; i < a->n; i++) {
-        free(a->p[i]);
-    }
+    FREE_ALL(a->p, a->n);
     for (size_t i = 0; i < a->n; i++) {
         a->p[i] = calloc(1, a->len);
         CHECK(a->p[i] != NULL);
@@ -101,9 +99,7 @@ static void ask(size_t n, size_t len, void (*touch_some)(struct asked *))
     touch_some(&a);
     check_bound(&a, before);
     zero_again(&a, touch_some, before);
-    for (size_t i = 0; i < n; i++) {
-        free(a.p[i]);
-    }
+    FREE_ALL(a.p, n);
     malloc_trim(0);
 }
 

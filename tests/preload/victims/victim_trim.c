@@ -33,9 +33,7 @@ static void step(void)
                          (uint64_t)((i * 5) % BLOCKS)));
         free(block[(i * 5) % BLOCKS]);
     }
-    for (int i = 0; i < SMALL; i++) {
-        free(small[i]);
-    }
+    FREE_ALL(small, SMALL);
 }
 
 int main(int argc, char **argv)
@@ -57,9 +55,7 @@ int main(int argc, char **argv)
         }
     }
     printf("faults in %d of %d steps, %ld in all\n", with, STEPS - WARM, sum);
-    for (int i = 0; i < BLOCKS / 4; i++) {
-        free(kept[i]);
-    }
+    FREE_ALL(kept, BLOCKS / 4);
     malloc_trim(0);
     malloc_trim(0); /* nothing was asked for in between */
     printf("held %zu KiB\n", proc_number("/proc/self/status", "RssAnon:"));
