@@ -3,8 +3,9 @@
 
 enum { MORE_MIB = 8 };
 
-static void compare(const char *mode, const char *const env[])
+static void holds_hardly_more(void **state)
 {
+    const char *mode = *state;
     char most[24];
     const struct fl_run *plain = fl_plain_run(FL_ARGV("victim_host_core", mode));
     fl_run_assert_clean(plain);
@@ -12,19 +13,7 @@ static void compare(const char *mode, const char *const env[])
     assert_true(under_glibc >= 0);
     snprintf(most, sizeof most, "%ld", under_glibc + MORE_MIB);
     /* The worker takes its time: until it is no more, or this test's time is over. */
-    fl_run_assert_active(fl_preload_run(FL_ARGV("victim_host_core", mode, most), env));
-}
-
-static void what_was_freed_is_not_in_a_core(void **state)
-{
-    (void)state;
-    compare("freed", NULL);
-}
-
-static void nor_what_lies_between_live_blocks(void **state)
-{
-    (void)state;
-    compare("freed_amid", NULL);
+    fl_run_assert_active(fl_preload_run(FL_ARGV("victim_host_core", mode, most), NULL));
 }
 
 static void what_is_live_is_in_a_core(void **state)
@@ -38,8 +27,8 @@ static void what_is_live_is_in_a_core(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_freed_is_not_in_a_core),
-        cmocka_unit_test(nor_what_lies_between_live_blocks),
+        FL_CASE(what_was_freed_is_not_in_a_core, holds_hardly_more, "freed"),
+        FL_CASE(nor_what_lies_between_live_blocks, holds_hardly_more, "freed_amid"),
         cmocka_unit_test(what_is_live_is_in_a_core),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

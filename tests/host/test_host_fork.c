@@ -70,13 +70,7 @@ static void a_child_of_vfork_leaves_the_parent_its_decay(void **state)
     assert_int_equal(strncmp(after_fork("vfork_child_allocates")->out, "small\n", 6), 0);
 }
 
-#define FORKS(mode)                                                                                \
-    {                                                                                              \
-        .name = "forks_" mode, .test_func = run_forks, .initial_state = (char[])                   \
-        {                                                                                          \
-            mode                                                                                   \
-        }                                                                                          \
-    }
+#define FORKS(mode) FL_CASE_OF("forks_" mode, run_forks, mode)
 
 int main(void)
 {

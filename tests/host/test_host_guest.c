@@ -31,13 +31,7 @@ static void check_call(void **state)
     fl_host_judge(&tally);
 }
 
-#define CALL(call)                                                                                 \
-    {                                                                                              \
-        .name = "after_" call, .test_func = check_call, .initial_state = (char[])                  \
-        {                                                                                          \
-            call                                                                                   \
-        }                                                                                          \
-    }
+#define CALL(call) FL_CASE_OF("after_" call, check_call, call)
 
 int main(int argc, char **argv)
 {

@@ -89,10 +89,7 @@ static void memory_decays_after_main_has_ended(void **state)
 }
 
 #define WAY(text, is_alone, is_together)                                                           \
-    {                                                                                              \
-        .name = "main_ends_by_" text, .test_func = run_way,                                        \
-        .initial_state = &(struct way){text, is_alone, is_together},                               \
-    }
+    FL_CASE_OF("main_ends_by_" text, run_way, (&(struct way){text, is_alone, is_together}))
 
 int main(void)
 {

@@ -2,7 +2,6 @@
  * here, whatever it takes the place with. */
 #include "host.h"
 
-#include <fcntl.h>
 #include <grp.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -42,12 +41,7 @@ static bool write_to(const char *file, const char *text)
     char path[300];
 
     snprintf(path, sizeof path, "%s/%s", group, file);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return done;
+    return fl_write_text(path, text);
 }
 
 /* Version 1's, or version 2's where it has the controller. */

@@ -42,15 +42,7 @@ static bool write_text(const char *folder, const char *file, const char *text)
     char path[2 * PATH];
 
     snprintf(path, sizeof path, "%s/%s", folder, file);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return false;
-    }
-    ssize_t n = write(fd, text, strlen(text));
-    int error = errno;
-    close(fd);
-    errno = error;
-    return n == (ssize_t)strlen(text);
+    return fl_write_text(path, text);
 }
 
 /* The file's text; "" when it cannot be read. */

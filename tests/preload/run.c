@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -317,4 +318,71 @@ void fl_run_modes(const char *victim, const char *const modes[], const char *con
         requests += fl_run_stat(r, "requests");
     }
     assert_true(requests > 0);
+}
+
+void fl_test_modes(void **state)
+{
+    const struct fl_modes *m = *state;
+
+    fl_run_modes(m->victim, m->modes, m->env);
+}
+
+const struct fl_run *fl_run_same(const struct fl_how *how, const char *alone)
+{
+    struct fl_how other = *how;
+
+    other.preload = alone;
+    const struct fl_run *ours = fl_run_how(how), *without = fl_run_how(&other);
+    fl_run_assert_clean(without);
+    fl_run_assert_clean(ours);
+    assert_string_equal(ours->out, without->out);
+    return ours;
+}
+
+const char *fl_in_order(const char *first, const char *then)
+{
+    char *both;
+
+    assert_true(asprintf(&both, "%s %s", first, then) > 0);
+    return both;
+}
+
+static char folders[] = "/tmp/fl-test-XXXXXX";
+
+static int remove_one(const char *path, const struct stat *s, int kind, struct FTW *at)
+{
+    (void)s, (void)kind, (void)at;
+    return remove(path);
+}
+
+static void remove_folders(void)
+{
+    (void)nftw(folders, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *fl_folder(void)
+{
+    static unsigned made;
+    char *path;
+
+    if (made == 0) {
+        assert_non_null(mkdtemp(folders));
+        assert_int_equal(chmod(folders, 0755), 0);
+        assert_int_equal(atexit(remove_folders), 0);
+    }
+    assert_true(asprintf(&path, "%s/%u", folders, made++) > 0);
+    assert_true(mkdir(path, 0777) == 0 && chmod(path, 0777) == 0);
+    return path;
+}
+
+const char *fl_text_of(const char *in, const char *name)
+{
+    static char text[FL_RUN_TEXT];
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/%s", in, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    take(fd, text);
+    return text;
 }

@@ -85,12 +85,40 @@ void fl_run_assert_clean(const struct fl_run *r);
 /* The same, and faultless served large requests. */
 void fl_run_assert_active(const struct fl_run *r);
 
+/* Runs it, then with `alone` preloaded instead: both are clean and print the same. Returns the
+ * first. */
+const struct fl_run *fl_run_same(const struct fl_how *how, const char *alone);
+
 /* Runs the victim in each of the modes under env: each clean, and faultless active in one or
  * more. */
 void fl_run_modes(const char *victim, const char *const modes[], const char *const env[]);
 
 #define FL_ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define FL_ENV(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* A row of tests[]: `run` has what `state` points to. */
+#define FL_CASE(name, run, state) FL_CASE_OF(#name, run, state)
+#define FL_CASE_OF(text, run, state)                                                               \
+    {                                                                                              \
+        text, run, NULL, NULL, (void *)(uintptr_t)(state)                                          \
+    }
+
+/* A row that is fl_run_modes. */
+#define FL_MODES(name, victim, modes, env)                                                         \
+    FL_CASE(name, fl_test_modes, (&(const struct fl_modes){victim, modes, env}))
+struct fl_modes {
+    const char *victim;
+    const char *const *modes, *const *env;
+};
+void fl_test_modes(void **state);
+
+/* "FIRST THEN", for fl_how.preload. It lives as long as the process. */
+const char *fl_in_order(const char *first, const char *then);
+
+/* A new folder where every user may write. It is removed at exit with all that is in it. */
+const char *fl_folder(void);
+/* What is in FOLDER/NAME; the test fails where there is no such file. Until the next one. */
+const char *fl_text_of(const char *folder, const char *name);
 
 /* For main, before cmocka starts. */
 #define FL_SKIP_UNLESS(cond, test, reason)                                                         \
@@ -106,7 +134,13 @@ void fl_run_modes(const char *victim, const char *const modes[], const char *con
 bool fl_sysctl_set(const char *path, const char *value);
 /* Puts everything back that fl_sysctl_set changed. */
 void fl_sysctl_restore(void);
+/* True: the file has taken the text, at once. Else errno says why not. */
+bool fl_write_text(const char *path, const char *text);
 /* First number in the file at `path` behind `key` ("" for its start); -1 when there is none. */
 long long fl_read_number(const char *path, const char *key);
+/* The machine's word for transparent huge pages; "" where it has none. */
+const char *fl_thp_setting(void);
+/* The kernel is of that version, or newer. */
+bool fl_linux_has(unsigned major, unsigned minor);
 
 #endif

@@ -1,10 +1,12 @@
 /* Kernel settings that a test changes for a while, under a lock that the tests share. */
 #include "run.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,14 +20,16 @@ static struct setting {
 } settings[SETTINGS];
 static size_t nsettings;
 
-static bool write_text(const char *path, const char *text)
+bool fl_write_text(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    int error = errno;
 
     if (fd >= 0) {
         close(fd);
     }
+    errno = error;
     return done;
 }
 
@@ -78,11 +82,11 @@ bool fl_sysctl_set(const char *path, const char *value)
             close(settings[i].watch);
         }
         (void)!read(ends[0], &c, 1);
-        _exit(write_text(path, s->old) ? 0 : 1);
+        _exit(fl_write_text(path, s->old) ? 0 : 1);
     }
     close(ends[0]);
     nsettings++;
-    return write_text(path, value);
+    return fl_write_text(path, value);
 }
 
 void fl_sysctl_restore(void)
@@ -106,4 +110,22 @@ long long fl_read_number(const char *path, const char *key)
     text[n > 0 ? n : 0] = '\0';
     const char *p = n > 0 ? strstr(text, key) : NULL;
     return p != NULL ? atoll(p + strlen(key)) : -1;
+}
+
+const char *fl_thp_setting(void)
+{
+    static char word[VALUE];
+
+    (void)read_setting("/sys/kernel/mm/transparent_hugepage/enabled", word);
+    return word;
+}
+
+bool fl_linux_has(unsigned major, unsigned minor)
+{
+    struct utsname u;
+    unsigned its_major = 0, its_minor = 0;
+
+    assert_int_equal(uname(&u), 0);
+    assert_int_equal(sscanf(u.release, "%u.%u", &its_major, &its_minor), 2);
+    return its_major > major || (its_major == major && its_minor >= minor);
 }

@@ -32,62 +32,22 @@ static void lives_where_glibc_lives(const char *const argv[])
     assert_true(fl_cgroup_kills() == kills);
 }
 
-static void what_fits_is_served(void **state)
-{
-    (void)state;
-    lives_where_glibc_lives(FL_ARGV("victim_fill", "1024", "100", "200"));
-    lives_where_glibc_lives(FL_ARGV("victim_fill", "30000", "100", "200"));
-    lives_where_glibc_lives(FL_ARGV("victim_fill", "100", "100", "180"));
-}
-
-static void what_is_not_touched_is_not_taken(void **state)
-{
-    (void)state;
-    lives_where_glibc_lives(FL_ARGV("victim_fill", "102400", "1", "5000"));
-    lives_where_glibc_lives(FL_ARGV("victim_fill", "16384", "1", "1000"));
-    lives_where_glibc_lives(FL_ARGV("victim_sparse", "by_malloc"));
-}
-
-/* A third of a program's large blocks touched, then small ones: those that were populated for
- * nothing must leave room. */
-static void small_requests_find_room_beside_untouched_blocks(void **state)
-{
-    (void)state;
-    lives_where_glibc_lives(FL_ARGV("victim_beside", "1024", "400", "10"));
-    lives_where_glibc_lives(FL_ARGV("victim_beside", "8192", "400", "60"));
-    lives_where_glibc_lives(FL_ARGV("victim_beside", "40960", "400", "60"));
-    lives_where_glibc_lives(FL_ARGV("victim_beside", "1024", "400", "60"));
-    lives_where_glibc_lives(FL_ARGV("victim_fill", "1024", "10", "1000"));
-}
-
-/* What is free in one kind of block has to be there for the other, in each round. */
-static void large_and_small_requests_take_turns(void **state)
-{
-    (void)state;
-    lives_where_glibc_lives(FL_ARGV("victim_fill", "100", "100", "180", "small"));
-    lives_where_glibc_lives(FL_ARGV("victim_alternate", "20", "8", "170", "3"));
-    lives_where_glibc_lives(FL_ARGV("victim_alternate", "1", "160", "170", "3"));
-    lives_where_glibc_lives(FL_ARGV("victim_alternate", "170", "1", "170", "3"));
-}
-
-/* What is free between large blocks has to be there for small ones. glibc needs a tenth less than
- * the limit. */
-static void small_requests_find_room_between_large_blocks(void **state)
-{
-    (void)state;
-    lives_where_glibc_lives(FL_ARGV("victim_pieces", "512", "228", "4", "165"));
-    lives_where_glibc_lives(FL_ARGV("victim_pieces", "192", "228", "8", "190"));
-    lives_where_glibc_lives(FL_ARGV("victim_pieces", "2560", "228", "2", "110"));
-}
-
 /* What is handed out for its first touch has to find that room too. */
 static void what_is_populated_on_touch_takes_turns_too(void **state)
 {
     (void)state;
     extra = "FAULTLESS_NUMA=first-touch";
-    lives_where_glibc_lives(FL_ARGV("victim_alternate", "170", "1", "170", "3"));
-    lives_where_glibc_lives(FL_ARGV("victim_alternate", "34", "5", "170", "3"));
+    lives_where_glibc_lives(FL_ARGV("victim_fill", "174080", "100", "170", "turns", "170"));
+    lives_where_glibc_lives(FL_ARGV("victim_fill", "34816", "100", "170", "turns", "170"));
     extra = NULL;
+}
+
+/* `state`: argument vectors, up to NULL. */
+static void all_live(void **state)
+{
+    for (const char *const *const *argv = *state; *argv != NULL; argv++) {
+        lives_where_glibc_lives(*argv);
+    }
 }
 
 /* What is populated unasked is half of the limit at most but for what is in flight, and on the
@@ -98,7 +58,7 @@ static void the_groups_limit_is_ours(void **state)
     extra = "FAULTLESS_EAGER_MAX=0"; /* else nothing untouched is populated */
     for (int mib = LIMIT_MIB / 2; mib <= 2 * LIMIT_MIB; mib *= 2) {
         assert_true(fl_cgroup_limit(mib));
-        const struct fl_run *r = run(FL_ARGV("victim_beside", "1024", "400", "0"), NULL);
+        const struct fl_run *r = run(FL_ARGV("victim_pieces", "1024", "400", "0", "0"), NULL);
         long long populated = fl_run_stat(r, "populate_bytes") >> 20;
         print_message("           limit %d MiB, populated %lld\n", mib, populated);
         fl_run_assert_active(r);
@@ -109,14 +69,6 @@ static void the_groups_limit_is_ours(void **state)
     assert_true(fl_cgroup_limit(LIMIT_MIB));
 }
 
-static long long number_after(const char *text, const char *word)
-{
-    const char *at = strstr(text, word);
-
-    assert_non_null(at);
-    return atoll(at + strlen(word));
-}
-
 /* Pages that a program gives back are the group's at once, though they were a part of a huge page.
  * */
 static void what_is_given_back_in_pieces_is_not_counted(void **state)
@@ -124,10 +76,10 @@ static void what_is_given_back_in_pieces_is_not_counted(void **state)
     (void)state;
     const struct fl_run *r = run(FL_ARGV("victim_punched", fl_cgroup_usage_file()), NULL);
     fl_run_assert_active(r);
-    long long before = number_after(r->out, "before "), after = number_after(r->out, "after ");
-    print_message("           %lld MiB before, %lld after\n", before, after);
+    long before = fl_run_said(r, "before "), after = fl_run_said(r, "after ");
+    print_message("           %ld MiB before, %ld after\n", before, after);
     assert_true(before >= 128);
-    assert_true(after <= before - 128 + 128 / 16 + IN_FLIGHT_MIB);
+    assert_true(after >= 0 && after <= before - 128 + 128 / 16 + IN_FLIGHT_MIB);
 }
 
 static bool lives(const char *const argv[], const char *preload, long kib)
@@ -182,14 +134,33 @@ static void a_small_group_is_enough_where_it_is_for_glibc(void **state)
     assert_true(fl_cgroup_limit(LIMIT_MIB));
 }
 
+#define LIVES(name, ...) FL_CASE(name, all_live, ((const char *const *const[]){__VA_ARGS__, NULL}))
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_fits_is_served),
-        cmocka_unit_test(what_is_not_touched_is_not_taken),
-        cmocka_unit_test(small_requests_find_room_beside_untouched_blocks),
-        cmocka_unit_test(large_and_small_requests_take_turns),
-        cmocka_unit_test(small_requests_find_room_between_large_blocks),
+        LIVES(what_fits_is_served, FL_ARGV("victim_fill", "1024", "100", "200"),
+              FL_ARGV("victim_fill", "30000", "100", "200"),
+              FL_ARGV("victim_fill", "100", "100", "180")),
+        LIVES(what_is_not_touched_is_not_taken, FL_ARGV("victim_fill", "102400", "1", "5000"),
+              FL_ARGV("victim_fill", "16384", "1", "1000"), FL_ARGV("victim_sparse", "by_malloc")),
+        /* those that were populated for nothing must leave room */
+        LIVES(small_requests_find_room_beside_untouched_blocks,
+              FL_ARGV("victim_pieces", "1024", "400", "0", "10"),
+              FL_ARGV("victim_pieces", "8192", "400", "0", "60"),
+              FL_ARGV("victim_pieces", "40960", "400", "0", "60"),
+              FL_ARGV("victim_pieces", "1024", "400", "0", "60"),
+              FL_ARGV("victim_fill", "1024", "10", "1000")),
+        LIVES(large_and_small_requests_take_turns,
+              FL_ARGV("victim_fill", "100", "100", "180", "small"),
+              FL_ARGV("victim_fill", "20480", "100", "160", "turns", "170"),
+              FL_ARGV("victim_fill", "1024", "100", "160", "turns", "170"),
+              FL_ARGV("victim_fill", "174080", "100", "170", "turns", "170")),
+        /* glibc needs a tenth less than the limit */
+        LIVES(small_requests_find_room_between_large_blocks,
+              FL_ARGV("victim_pieces", "512", "228", "4", "165"),
+              FL_ARGV("victim_pieces", "192", "228", "8", "190"),
+              FL_ARGV("victim_pieces", "2560", "228", "2", "110")),
         cmocka_unit_test(what_is_populated_on_touch_takes_turns_too),
         cmocka_unit_test(the_groups_limit_is_ours),
         cmocka_unit_test(what_is_given_back_in_pieces_is_not_counted),

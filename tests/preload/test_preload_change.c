@@ -3,55 +3,33 @@
 
 static const char victim[] = "victim_change";
 
-static const struct fl_run *run(const char *mode, const char *env)
+/* `state`: a mode, then a setting for each run. */
+static void in_each(void **state)
 {
-    const struct fl_run *r = fl_preload_run(FL_ARGV(victim, mode), FL_ENV(env));
+    const char *const *mode = *state;
 
-    fl_run_assert_active(r);
-    return r;
-}
-
-static void release_leaves_what_it_is_told(void **state)
-{
-    (void)state;
-    (void)run("release_leaves_what_it_is_told", NULL);
-    (void)run("release_leaves_what_it_is_told", "FAULTLESS_SHARDS=8");
-    (void)run("release_leaves_what_it_is_told", "FAULTLESS_STOCK=64M");
+    for (size_t i = 1; mode[i] != NULL; i++) {
+        print_message("           %s\n", mode[i]);
+        fl_run_assert_active(fl_preload_run(FL_ARGV(victim, mode[0]), FL_ENV(mode[i])));
+    }
 }
 
 static void release_takes_from_plans(void **state)
 {
     (void)state;
-    const struct fl_run *r = run("release_takes_from_plans", NULL);
+    const struct fl_run *r = fl_preload_run(FL_ARGV(victim, "release_takes_from_plans"), NULL);
+    fl_run_assert_active(r);
     if (!fl_rung_has("plan")) {
         assert_in_range(fl_run_stat(r, "plan_hits"), 64, 12 * 64);
     }
 }
 
-static void wrong_names_and_values_are_refused(void **state)
-{
-    (void)state;
-    (void)run("wrong_names_and_values_are_refused", NULL);
-}
-
-static void memory_decays_as_it_says(void **state)
-{
-    (void)state;
-    (void)run("memory_decays_sooner", "FAULTLESS_DECAY_MS=3600000");
-    (void)run("memory_decays_sooner", "FAULTLESS_DECAY_MS=0");
-    (void)run("memory_decays_sooner", "FAULTLESS_DISABLE=worker");
-}
-
-static void a_limit_counts_at_once(void **state)
-{
-    (void)state;
-    (void)run("a_limit_counts_at_once", NULL);
-}
-
 static void blocks_come_populated(void **state)
 {
     (void)state;
-    assert_in_range(fl_run_said(run("blocks_come_populated", NULL), "faults "), 0, 4);
+    const struct fl_run *r = fl_preload_run(FL_ARGV(victim, "blocks_come_populated"), NULL);
+    fl_run_assert_active(r);
+    assert_in_range(fl_run_said(r, "faults "), 0, 4);
 }
 
 static void statistics_go_where_it_says(void **state)
@@ -64,12 +42,6 @@ static void statistics_go_where_it_says(void **state)
     assert_non_null(strstr(r->err, "{\"pid\": "));
 }
 
-static void trims_give_nothing(void **state)
-{
-    (void)state;
-    (void)run("trims_give_nothing", NULL);
-}
-
 static void nothing_changes_where_nothing_is_served(void **state)
 {
     (void)state;
@@ -77,17 +49,21 @@ static void nothing_changes_where_nothing_is_served(void **state)
         fl_preload_run(FL_ARGV(victim, "nothing_is_served"), FL_ENV("FAULTLESS_DISABLE=all")));
 }
 
+#define EACH(mode, ...) FL_CASE(mode, in_each, FL_ARGV(#mode, __VA_ARGS__))
+#define USUAL "FAULTLESS_LOG=warn"
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(release_leaves_what_it_is_told),
+        EACH(release_leaves_what_it_is_told, USUAL, "FAULTLESS_SHARDS=8", "FAULTLESS_STOCK=64M"),
         cmocka_unit_test(release_takes_from_plans),
-        cmocka_unit_test(wrong_names_and_values_are_refused),
-        cmocka_unit_test(memory_decays_as_it_says),
-        cmocka_unit_test(a_limit_counts_at_once),
+        EACH(wrong_names_and_values_are_refused, USUAL),
+        EACH(memory_decays_sooner, "FAULTLESS_DECAY_MS=3600000", "FAULTLESS_DECAY_MS=0",
+             "FAULTLESS_DISABLE=worker"),
+        EACH(a_limit_counts_at_once, USUAL),
         cmocka_unit_test(blocks_come_populated),
         cmocka_unit_test(statistics_go_where_it_says),
-        cmocka_unit_test(trims_give_nothing),
+        EACH(trims_give_nothing, USUAL),
         cmocka_unit_test(nothing_changes_where_nothing_is_served),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

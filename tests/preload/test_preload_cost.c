@@ -34,18 +34,10 @@ static void become(const char *preload)
 /* The most that was in memory, of the program alone: wait4(2) tells what there was before exec. */
 static long most_kib(pid_t pid)
 {
-    char path[64], line[256];
-    long kib = -1;
+    char path[64];
 
     (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    FILE *f = fopen(path, "r");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        (void)sscanf(line, "VmHWM: %ld", &kib);
-    }
-    if (f != NULL) {
-        (void)fclose(f);
-    }
-    return kib;
+    return (long)fl_read_number(path, "VmHWM:");
 }
 
 /* From the stop after exec on. -1: processes may not be traced here. */

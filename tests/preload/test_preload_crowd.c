@@ -51,8 +51,10 @@ static void holds_little(const char *how, const char *threads, const char *kib, 
     (void)run(how, threads, kib, blocks, rss * 6 / 5 + OWN_KIB + EACH_KIB * atol(threads));
 }
 
-static void all_sizes(const char *how)
+static void all_sizes(void **state)
 {
+    const char *how = *state;
+
     holds_little(how, "200", "64", "20");
     if (fl_rung()[0] != '\0') {
         return;
@@ -62,24 +64,6 @@ static void all_sizes(const char *how)
     holds_little(how, "200", "256", "10");
     holds_little(how, "200", "1024", "2");
     holds_little(how, "50", "4096", "2");
-}
-
-static void that_held_all_at_once(void **state)
-{
-    (void)state;
-    all_sizes("hold");
-}
-
-static void that_came_as_they_did(void **state)
-{
-    (void)state;
-    all_sizes("free");
-}
-
-static void that_came_in_turns(void **state)
-{
-    (void)state;
-    all_sizes("turns");
 }
 
 static void of_four_hundred(void **state)
@@ -117,9 +101,9 @@ static void those_that_come_amid_the_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(that_held_all_at_once),
-        cmocka_unit_test(that_came_as_they_did),
-        cmocka_unit_test(that_came_in_turns),
+        FL_CASE(that_held_all_at_once, all_sizes, "hold"),
+        FL_CASE(that_came_as_they_did, all_sizes, "free"),
+        FL_CASE(that_came_in_turns, all_sizes, "turns"),
         cmocka_unit_test(of_four_hundred),
         cmocka_unit_test(few_threads_keep_what_they_freed),
         cmocka_unit_test(those_that_come_amid_the_first),

@@ -36,9 +36,9 @@ static const struct fl_run *run(const char *mode, const char *env)
     return r;
 }
 
-static void goes_well(const char *mode)
+static void goes_well(void **state)
 {
-    const struct fl_run *r = run(mode, "FAULTLESS_LOG=warn");
+    const struct fl_run *r = run(*state, "FAULTLESS_LOG=warn");
 
     if (may_be_served()) {
         assert_true(fl_run_stat(r, "lazy") > 0);
@@ -54,40 +54,10 @@ static void the_victim_is_right_under_glibc(void **state)
     fl_run_assert_clean(fl_plain_run(FL_ARGV("victim_first_touch", "in_a_child")));
 }
 
-static void by_several_threads(void **state)
-{
-    (void)state;
-    goes_well("in_parallel");
-}
-
-static void by_system_calls(void **state)
-{
-    (void)state;
-    goes_well("by_the_kernel");
-}
-
-static void of_holes_in_what_is_there(void **state)
-{
-    (void)state;
-    goes_well("given_up_in_part");
-}
-
 static void with_all_maps_in_use(void **state)
 {
     (void)state;
     (void)run("without_maps_to_spare", "FAULTLESS_STOCK=2M");
-}
-
-static void of_blocks_that_change_their_size(void **state)
-{
-    (void)state;
-    goes_well("resized");
-}
-
-static void in_children(void **state)
-{
-    (void)state;
-    goes_well("in_a_child");
 }
 
 /* There large blocks go out unpopulated by themselves, for the kernel to place. */
@@ -113,12 +83,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_victim_is_right_under_glibc),
-        cmocka_unit_test(by_several_threads),
-        cmocka_unit_test(by_system_calls),
-        cmocka_unit_test(of_holes_in_what_is_there),
+        FL_CASE(by_several_threads, goes_well, "in_parallel"),
+        FL_CASE(by_system_calls, goes_well, "by_the_kernel"),
+        FL_CASE(of_holes_in_what_is_there, goes_well, "given_up_in_part"),
         cmocka_unit_test(with_all_maps_in_use),
-        cmocka_unit_test(of_blocks_that_change_their_size),
-        cmocka_unit_test(in_children),
+        FL_CASE(of_blocks_that_change_their_size, goes_well, "resized"),
+        FL_CASE(in_children, goes_well, "in_a_child"),
         cmocka_unit_test(features_that_are_off_stay_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

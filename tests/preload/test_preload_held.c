@@ -15,29 +15,16 @@ static void holds_little_more(const char *kib, const char *keep, const char *ord
     fl_run_assert_active(r);
 }
 
-static void all_sizes(const char *order, const char *how)
+static void all_sizes(void **state)
 {
-    bool few = fl_rung()[0] != '\0'; /* on each rung some */
+    size_t by = fl_rung()[0] != '\0' ? 2 : 1; /* on each rung some */
 
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i += few ? 2 : 1) {
-        for (size_t k = 0; k < sizeof keeps / sizeof keeps[0]; k += few ? 2 : 1) {
-            holds_little_more(sizes[i], keeps[k], order, how);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i += by) {
+        for (size_t k = 0; k < sizeof keeps / sizeof keeps[0]; k += by) {
+            holds_little_more(sizes[i], keeps[k], "strided", *state);
+            holds_little_more(sizes[i], keeps[k], "random", *state);
         }
     }
-}
-
-static void at_once_after_malloc_trim(void **state)
-{
-    (void)state;
-    all_sizes("strided", "trim");
-    all_sizes("random", "trim");
-}
-
-static void when_it_is_old(void **state)
-{
-    (void)state;
-    all_sizes("strided", "decay");
-    all_sizes("random", "decay");
 }
 
 enum { OTHERS_MOST = 8 }; /* faults: of code, say; the block would take 12, or 6,144 */
@@ -98,8 +85,8 @@ static void or_gives_all_back_where_the_user_says_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(at_once_after_malloc_trim),
-        cmocka_unit_test(when_it_is_old),
+        FL_CASE(at_once_after_malloc_trim, all_sizes, "trim"),
+        FL_CASE(when_it_is_old, all_sizes, "decay"),
         cmocka_unit_test(what_the_program_wants_kept_stays),
         cmocka_unit_test(a_loop_that_trims_keeps_what_its_steps_use),
         cmocka_unit_test(or_gives_all_back_where_the_user_says_so),

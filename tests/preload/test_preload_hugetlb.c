@@ -9,16 +9,6 @@
 static const char pages[] = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 static const char *const on[] = {"FAULTLESS_HUGETLB=2M", "FAULTLESS_HUGETLB_FROM=4M", NULL};
 
-/* No other program has any, and eight are to be had now. */
-static bool has_pool(void)
-{
-    bool has = fl_read_number(pages, "") == 0 && fl_sysctl_set(pages, "8") &&
-               fl_read_number(pages, "") == 8;
-
-    fl_sysctl_restore();
-    return has;
-}
-
 static int set_up(void **state)
 {
     (void)state;
@@ -30,6 +20,14 @@ static int tear_down(void **state)
     (void)state;
     fl_sysctl_restore();
     return fl_read_number(pages, "") == 0 ? 0 : -1;
+}
+
+/* No other program has any, and eight are to be had now. */
+static bool has_pool(void)
+{
+    bool has = fl_read_number(pages, "") == 0 && set_up(NULL) == 0;
+
+    return tear_down(NULL) == 0 && has;
 }
 
 static void a_block_takes_whole_pages_and_gives_them_back(void **state)
@@ -50,19 +48,9 @@ static void what_the_pool_has_not_lies_on_ordinary_pages_with_one_line(void **st
     fl_run_assert_clean(r);
 }
 
-static void a_block_can_be_resized(void **state)
+static void goes_well(void **state)
 {
-    (void)state;
-    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_hugetlb", "resized"), on);
-    assert_int_equal(r->exit_status, 0);
-}
-
-static void a_child_has_a_copy_though_the_pool_is_empty(void **state)
-{
-    (void)state;
-    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_hugetlb", "forked"), on);
-    assert_int_equal(r->term_signal, 0);
-    assert_int_equal(r->exit_status, 0);
+    assert_int_equal(fl_preload_run(FL_ARGV("victim_hugetlb", *state), on)->exit_status, 0);
 }
 
 static long child_reads(const char *fork)
@@ -82,17 +70,17 @@ static void a_child_may_have_none_or_zeros(void **state)
     assert_int_equal(child_reads("FAULTLESS_HUGETLB_FORK=none"), -SIGSEGV);
 }
 
+#define WITH_POOL(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
 int main(void)
 {
+    static char resized[] = "resized", forked[] = "forked";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_block_takes_whole_pages_and_gives_them_back, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(what_the_pool_has_not_lies_on_ordinary_pages_with_one_line,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_block_can_be_resized, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_child_has_a_copy_though_the_pool_is_empty, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_child_may_have_none_or_zeros, set_up, tear_down),
+        WITH_POOL(a_block_takes_whole_pages_and_gives_them_back),
+        WITH_POOL(what_the_pool_has_not_lies_on_ordinary_pages_with_one_line),
+        {"a_block_can_be_resized", goes_well, set_up, tear_down, resized},
+        {"a_child_has_a_copy_though_the_pool_is_empty", goes_well, set_up, tear_down, forked},
+        WITH_POOL(a_child_may_have_none_or_zeros),
     };
     FL_SKIP_UNLESS(access(pages, W_OK) == 0, "test_preload_hugetlb",
                    "needs to write /sys/kernel/mm/hugepages");

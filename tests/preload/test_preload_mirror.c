@@ -14,17 +14,10 @@ static void the_device_would_see_it(void **state)
 static void nothing_takes_a_mirrors_pages(void **state)
 {
     (void)state;
-    fl_run_assert_clean(fl_preload_run(FL_ARGV("victim_mirror", "guarded"), NULL));
-    fl_run_assert_clean(
-        fl_preload_run(FL_ARGV("victim_mirror", "guarded"), FL_ENV("FAULTLESS_DECAY_MS=4")));
-    fl_run_assert_clean(fl_preload_run(FL_ARGV("victim_mirror", "guarded"),
-                                       FL_ENV("FAULTLESS_THRESHOLD=4K", "FAULTLESS_STOCK=16M")));
-}
-
-static void children_have_what_was_asked_for(void **state)
-{
-    (void)state;
-    fl_run_assert_clean(fl_preload_run(FL_ARGV("victim_mirror", "forked"), NULL));
+    fl_run_modes("victim_mirror", FL_ARGV("guarded"), NULL);
+    fl_run_modes("victim_mirror", FL_ARGV("guarded"), FL_ENV("FAULTLESS_DECAY_MS=4"));
+    fl_run_modes("victim_mirror", FL_ARGV("guarded"),
+                 FL_ENV("FAULTLESS_THRESHOLD=4K", "FAULTLESS_STOCK=16M"));
 }
 
 static void blocks_of_a_planned_step_have_twins(void **state)
@@ -44,7 +37,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_device_would_see_it),
         cmocka_unit_test(nothing_takes_a_mirrors_pages),
-        cmocka_unit_test(children_have_what_was_asked_for),
+        FL_MODES(children_have_what_was_asked_for, "victim_mirror", FL_ARGV("forked"), NULL),
         cmocka_unit_test(blocks_of_a_planned_step_have_twins),
     };
 

@@ -88,25 +88,20 @@ static void malloc_info_is_well_formed_and_names_us(void **state)
 static void errno_is_what_glibc_leaves(void **state)
 {
     (void)state;
-    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_errno"), NULL);
-    fl_run_assert_active(r);
-    const struct fl_run *glibc = fl_plain_run(FL_ARGV("victim_errno"));
-    fl_run_assert_clean(glibc);
-    assert_string_equal(r->out, glibc->out);
+    fl_run_assert_active(fl_run_same(&(struct fl_how){.argv = FL_ARGV("victim_errno")}, ""));
 }
 
 /* glibc's malloc_stats is no cancellation point; its malloc_info is one, and frees the stream. */
 static void a_cancelled_thread_leaves_the_streams_free(void **state)
 {
     (void)state;
-    static const char *const modes[] = {"stats", "info", "numbers", "blocks"};
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
-        print_message("           %s\n", modes[i]);
-        const struct fl_run *r = fl_preload_run(FL_ARGV("victim_cancel", modes[i]), NULL);
+    for (const char *const *mode = FL_ARGV("stats", "info", "numbers", "blocks"); *mode != NULL;
+         mode++) {
+        print_message("           %s\n", *mode);
+        const struct fl_run *r = fl_preload_run(FL_ARGV("victim_cancel", *mode), NULL);
         assert_int_equal(r->exit_status, 0);
         assert_non_null(strstr(r->err, "alive\n"));
-        const struct fl_run *glibc = fl_plain_run(FL_ARGV("victim_cancel", modes[i]));
-        assert_string_equal(r->out, glibc->out);
+        assert_string_equal(r->out, fl_plain_run(FL_ARGV("victim_cancel", *mode))->out);
     }
 }
 

@@ -1,10 +1,8 @@
 /* The options, as a person sees them: lines on stderr, exit statuses, what is switched off. */
 #include "run.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct fl_run *with(const char *a, const char *b)
@@ -14,41 +12,43 @@ static const struct fl_run *with(const char *a, const char *b)
     return fl_preload_run(FL_ARGV("victim_names", "f_malloc"), env);
 }
 
-static void says(const char *entry, const char *line)
-{
-    const struct fl_run *r = with(entry, NULL);
+struct row {
+    const char *entry, *line; /* without the prefix */
+};
 
-    assert_string_equal(r->err, line);
-    assert_int_equal(r->exit_status, 0);
-    assert_int_equal(fl_run_stat(r, "requests"), 1); /* the default serves */
+/* One line, and the default serves. */
+static void says(void **state)
+{
+    for (const struct row *row = *state; row->entry != NULL; row++) {
+        char want[256];
+        const struct fl_run *r = with(row->entry, NULL);
+        snprintf(want, sizeof want, "faultless: %s\n", row->line);
+        assert_string_equal(r->err, want);
+        assert_int_equal(r->exit_status, 0);
+        assert_int_equal(fl_run_stat(r, "requests"), 1);
+    }
 }
 
-static void a_wrong_value_has_one_line_and_the_default(void **state)
-{
-    (void)state;
-    says("FAULTLESS_THRESHOLD=much", "faultless: FAULTLESS_THRESHOLD=much is not understood "
-                                     "(bytes, such as 65536, 64K, 512M or 8G); using 64K\n");
-    says("FAULTLESS_THRESHOLD=5T",
-         "faultless: FAULTLESS_THRESHOLD=5T is out of range (4K to 1T); using 64K\n");
-    says("FAULTLESS_DECAY_MS=-1", "faultless: FAULTLESS_DECAY_MS=-1 is not understood "
-                                  "(milliseconds, such as 10000); using 10000\n");
-    says("FAULTLESS_DISABLE=worker,sleep",
-         "faultless: FAULTLESS_DISABLE=worker,sleep is not understood (commas between any of all, "
-         "thp, populate, worker, cache, stock, move, uffd, uring, numa or plan); using none\n");
-    says("FAULTLESS_LOG=loud",
-         "faultless: FAULTLESS_LOG=loud is not understood (none, warn or info); using warn\n");
-    says("FAULTLESS_CONFIRM=perhaps", "faultless: FAULTLESS_CONFIRM=perhaps is not understood (1, "
-                                      "on, yes or true; 0, off, no or false); using 0\n");
-}
-
-static void an_unknown_name_has_one_line_with_the_nearest(void **state)
-{
-    (void)state;
-    says("FAULTLESS_TRESHOLD=1M",
-         "faultless: FAULTLESS_TRESHOLD is not an option; did you mean FAULTLESS_THRESHOLD?\n");
-    says("FAULTLESS_DECAY=5",
-         "faultless: FAULTLESS_DECAY is not an option; did you mean FAULTLESS_DECAY_MS?\n");
-}
+static const struct row wrong_values[] = {
+    {"FAULTLESS_THRESHOLD=much", "FAULTLESS_THRESHOLD=much is not understood (bytes, such as "
+                                 "65536, 64K, 512M or 8G); using 64K"},
+    {"FAULTLESS_THRESHOLD=5T", "FAULTLESS_THRESHOLD=5T is out of range (4K to 1T); using 64K"},
+    {"FAULTLESS_DECAY_MS=-1", "FAULTLESS_DECAY_MS=-1 is not understood (milliseconds, such as "
+                              "10000); using 10000"},
+    {"FAULTLESS_DISABLE=worker,sleep",
+     "FAULTLESS_DISABLE=worker,sleep is not understood (commas between any of all, thp, populate, "
+     "worker, cache, stock, move, uffd, uring, numa or plan); using none"},
+    {"FAULTLESS_LOG=loud", "FAULTLESS_LOG=loud is not understood (none, warn or info); using warn"},
+    {"FAULTLESS_CONFIRM=perhaps", "FAULTLESS_CONFIRM=perhaps is not understood (1, on, yes or "
+                                  "true; 0, off, no or false); using 0"},
+    {NULL, NULL},
+};
+static const struct row unknown_names[] = {
+    {"FAULTLESS_TRESHOLD=1M",
+     "FAULTLESS_TRESHOLD is not an option; did you mean FAULTLESS_THRESHOLD?"},
+    {"FAULTLESS_DECAY=5", "FAULTLESS_DECAY is not an option; did you mean FAULTLESS_DECAY_MS?"},
+    {NULL, NULL},
+};
 
 static void strict_ends_the_process(void **state)
 {
@@ -209,13 +209,11 @@ static void the_line_says_that_huge_pages_are_off(void **state)
 
 static void names_of_files_have_the_pid_and_the_rank(void **state)
 {
-    char folder[] = "/tmp/fl-names-XXXXXX", entry[96], shell[160];
+    char entry[96], shell[160];
+    const char *folder = fl_folder();
     (void)state;
-    assert_non_null(mkdtemp(folder));
-    assert_int_equal(chmod(folder, 0777), 0);
     snprintf(entry, sizeof entry, "FAULTLESS_STATS=%s/%%p-%%r", folder);
-    snprintf(shell, sizeof shell, "/bin/true; ls %s | sed 's/[0-9]*-/PID-/'; rm -r %s", folder,
-             folder);
+    snprintf(shell, sizeof shell, "/bin/true; ls %s | sed 's/[0-9]*-/PID-/'", folder);
     const struct fl_run *r =
         fl_preload_run(FL_ARGV("/bin/sh", "-c", shell), FL_ENV(entry, "RANK=3"));
     assert_string_equal(r->out, "PID-3\n");
@@ -223,25 +221,17 @@ static void names_of_files_have_the_pid_and_the_rank(void **state)
 
 static void a_file_for_prometheus_is_replaced(void **state)
 {
-    char folder[] = "/tmp/fl-prom-XXXXXX", entry[96], path[64], shell[64];
-    char text[FL_RUN_TEXT] = "";
+    char entry[96];
+    const char *folder = fl_folder();
     (void)state;
-    assert_non_null(mkdtemp(folder));
-    assert_int_equal(chmod(folder, 0777), 0);
-    snprintf(path, sizeof path, "%s/a.prom", folder);
-    snprintf(entry, sizeof entry, "FAULTLESS_STATS=%s", path);
+    snprintf(entry, sizeof entry, "FAULTLESS_STATS=%s/a.prom", folder);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(with(entry, NULL)->exit_status, 0);
     }
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    const char *first = strstr(text, "# TYPE faultless_requests_total counter\n");
+    const char *type = "# TYPE faultless_requests_total counter\n";
+    const char *first = strstr(fl_text_of(folder, "a.prom"), type);
     assert_non_null(first);
-    assert_null(strstr(first + 1, "# TYPE faultless_requests_total counter\n"));
-    snprintf(shell, sizeof shell, "rm -r %s", folder);
-    assert_int_equal(system(shell), 0);
+    assert_null(strstr(first + 1, type));
 }
 
 static void confirm_says_what_is_in_force(void **state)
@@ -271,33 +261,28 @@ static void stats_append_a_line_a_process(void **state)
         r->err, "faultless: FAULTLESS_STATS=/no/such/folder/file cannot be written, error 2\n");
 }
 
+static const struct fl_run *steps_with(const char *entry)
+{
+    return fl_preload_run(FL_ARGV("victim_steps", "fixed", "8", "declare"), FL_ENV(entry));
+}
+
 /* A child that does nothing does not write over it. */
 static void a_timeline_is_a_trace_of_what_was_done(void **state)
 {
-    static char path[] = "/tmp/fl-timeline-XXXXXX";
-    char entry[64], text[FL_RUN_TEXT] = "", shell[64];
-    (void)state;
-    assert_non_null(mkdtemp(path));
-    assert_int_equal(chmod(path, 0777), 0);
-    snprintf(entry, sizeof entry, "FAULTLESS_TIMELINE=%s/t", path);
-    fl_run_assert_active(
-        fl_preload_run(FL_ARGV("victim_steps", "fixed", "8", "declare"), FL_ENV(entry)));
-    fl_run_assert_clean(fl_preload_run(FL_ARGV("/bin/true"), FL_ENV(entry)));
-    snprintf(shell, sizeof shell, "%s/t", path);
-    FILE *file = fopen(shell, "r");
-    assert_non_null(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
+    char entry[64];
     size_t steps = 0;
+    const char *folder = fl_folder();
+    (void)state;
+    snprintf(entry, sizeof entry, "FAULTLESS_TIMELINE=%s/t", folder);
+    fl_run_assert_active(steps_with(entry));
+    fl_run_assert_clean(fl_preload_run(FL_ARGV("/bin/true"), FL_ENV(entry)));
+    const char *text = fl_text_of(folder, "t");
     for (const char *at = text; (at = strstr(at, "\"name\":\"step\"")) != NULL; at++) {
         steps++;
     }
     assert_int_equal(steps, 8);
     assert_non_null(strstr(text, "{\"name\":\"victim_steps\","));
-    assert_int_equal(unlink(shell), 0);
-    assert_int_equal(rmdir(path), 0);
-    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_steps", "fixed", "8", "declare"),
-                                            FL_ENV("FAULTLESS_TIMELINE=/no/such/folder/t"));
+    const struct fl_run *r = steps_with("FAULTLESS_TIMELINE=/no/such/folder/t");
     assert_int_equal(r->exit_status, 0);
     assert_string_equal(
         r->err, "faultless: FAULTLESS_TIMELINE=/no/such/folder/t cannot be written, error 2\n");
@@ -316,23 +301,18 @@ static void small_requests_cost_nothing_of_ours(void **state)
     static const char *const counts[] = {"0", "3000"};
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        unsigned long threads, maps, own, plain_threads, plain_maps, plain_own;
         const struct fl_run *r = fl_preload_run(FL_ARGV("victim_true", counts[i]), NULL);
         const struct fl_run *plain = fl_plain_run(FL_ARGV("victim_true", counts[i]));
         fl_run_assert_clean(r);
         assert_int_equal(fl_run_stat(r, "requests"), 0);
         assert_int_equal(fl_run_stat(r, "populate_bytes"), 0);
         assert_int_equal(fl_run_stat(r, "populated_peak_bytes"), 0);
-        assert_int_equal(sscanf(r->out, "threads %lu maps %lu own %lu", &threads, &maps, &own), 3);
-        assert_int_equal(sscanf(plain->out, "threads %lu maps %lu own %lu", &plain_threads,
-                                &plain_maps, &plain_own),
-                         3);
-        print_message("           maps %lu, plain %lu; own memory %lu KiB, plain %lu\n", maps,
-                      plain_maps, own, plain_own);
-        assert_int_equal(threads, 1);
-        assert_true(maps <= plain_maps + 16); /* ten of them are our library and libdl's kin */
+        print_message("           %s           glibc: %s", r->out, plain->out);
+        assert_int_equal(fl_run_said(r, "threads "), 1);
+        /* ten of them are our library and libdl's kin */
+        assert_in_range(fl_run_said(r, "maps "), 1, fl_run_said(plain, "maps ") + 16);
         /* What of the library's file is mapped is all processes'; how much is by the page cache. */
-        assert_true(own <= plain_own + 256);
+        assert_in_range(fl_run_said(r, "own "), 1, fl_run_said(plain, "own ") + 256);
     }
     fl_run_assert_clean(fl_preload_run(FL_ARGV("/bin/true"), NULL));
 }
@@ -340,8 +320,8 @@ static void small_requests_cost_nothing_of_ours(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_wrong_value_has_one_line_and_the_default),
-        cmocka_unit_test(an_unknown_name_has_one_line_with_the_nearest),
+        FL_CASE(a_wrong_value_has_one_line_and_the_default, says, wrong_values),
+        FL_CASE(an_unknown_name_has_one_line_with_the_nearest, says, unknown_names),
         cmocka_unit_test(strict_ends_the_process),
         cmocka_unit_test(confirm_prints_each_option_once),
         cmocka_unit_test(disable_all_passes_everything_through),

@@ -65,13 +65,6 @@ static void fixed_steps_are_served_where_they_were(void **state)
     assert_true(!may("plan") || strstr(r->out, "same 96 %") != NULL);
 }
 
-/* Whether any has a plan is the scheduler's to say: a thread that steps alone does. */
-static void steps_of_threads_are_served_as_ever(void **state)
-{
-    (void)state;
-    (void)run("fixed", "160", "declare", "3");
-}
-
 static void steps_that_are_not_declared_are_left_alone(void **state)
 {
     (void)state;
@@ -90,22 +83,19 @@ static void sizes_that_never_repeat_have_no_plan_for_long(void **state)
     assert_true(may("uffd") || figure(r, "plan_hits") == 0);
 }
 
-static void one_more_or_less_shifts_nothing(void **state)
-{
-    (void)state;
-    assert_served(run("jitter", "160", "declare", "1"), 30, 900);
-}
+struct row {
+    const char *shape, *steps, *threads;
+    long served, permille; /* 0: whether any has a plan is the scheduler's to say */
+};
 
-static void kinds_of_steps_take_turns(void **state)
+static void served_as_it_should_be(void **state)
 {
-    (void)state;
-    assert_served(run("phases", "240", "declare", "1"), 120, 900);
-}
+    const struct row *row = *state;
+    const struct fl_run *r = run(row->shape, row->steps, "declare", row->threads);
 
-static void what_does_not_repeat_is_served_as_ever(void **state)
-{
-    (void)state;
-    (void)run("random", "20", "declare", "2");
+    if (row->served != 0) {
+        assert_served(r, row->served, row->permille);
+    }
 }
 
 /* The tables of an arena of 640 MiB are 480 pages. The worker brings them in, and the victim waits
@@ -179,17 +169,19 @@ static void a_first_step_waits_for_the_start(void **state)
         fl_run_how(&(struct fl_how){.argv = FL_ARGV("victim_first_step"), .seconds = 120}));
 }
 
+#define STEPS(name, ...) FL_CASE(name, served_as_it_should_be, (&(const struct row){__VA_ARGS__}))
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_victim_is_right_under_glibc),
         cmocka_unit_test(fixed_steps_are_served_where_they_were),
-        cmocka_unit_test(steps_of_threads_are_served_as_ever),
+        STEPS(steps_of_threads_are_served_as_ever, "fixed", "160", "3", 0, 0),
         cmocka_unit_test(steps_that_are_not_declared_are_left_alone),
         cmocka_unit_test(sizes_that_never_repeat_have_no_plan_for_long),
-        cmocka_unit_test(one_more_or_less_shifts_nothing),
-        cmocka_unit_test(kinds_of_steps_take_turns),
-        cmocka_unit_test(what_does_not_repeat_is_served_as_ever),
+        STEPS(one_more_or_less_shifts_nothing, "jitter", "160", "1", 30, 900),
+        STEPS(kinds_of_steps_take_turns, "phases", "240", "1", 120, 900),
+        STEPS(what_does_not_repeat_is_served_as_ever, "random", "20", "2", 0, 0),
         cmocka_unit_test(no_more_is_held_than_without_plans),
         cmocka_unit_test(when_a_plan_begins_no_step_takes_its_faults),
         cmocka_unit_test(a_first_step_waits_for_the_start),

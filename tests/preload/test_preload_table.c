@@ -22,18 +22,6 @@ static void it_holds_nothing_of_the_program_s(void **state)
     fl_run_modes("victim_table", FL_ARGV("pipe_ends"), LONG);
 }
 
-static void the_program_may_close_everything(void **state)
-{
-    (void)state;
-    fl_run_modes("victim_table", FL_ARGV("closes_all", "few_descriptors"), SHORT);
-}
-
-static void it_watches_only_while_it_holds(void **state)
-{
-    (void)state;
-    fl_run_modes("victim_table", FL_ARGV("watches"), FL_ENV("FAULTLESS_DECAY_MS=400"));
-}
-
 static void it_takes_no_signal_of_the_program_s(void **state)
 {
     (void)state;
@@ -89,8 +77,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_holds_nothing_of_the_program_s),
-        cmocka_unit_test(the_program_may_close_everything),
-        cmocka_unit_test(it_watches_only_while_it_holds),
+        FL_MODES(the_program_may_close_everything, "victim_table",
+                 FL_ARGV("closes_all", "few_descriptors"), SHORT),
+        FL_MODES(it_watches_only_while_it_holds, "victim_table", FL_ARGV("watches"),
+                 FL_ENV("FAULTLESS_DECAY_MS=400")),
         cmocka_unit_test(it_takes_no_signal_of_the_program_s),
         cmocka_unit_test(it_works_without_what_a_sandbox_refuses),
         cmocka_unit_test(a_program_that_confines_itself_is_not_ended_for_it),

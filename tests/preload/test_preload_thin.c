@@ -3,72 +3,32 @@
 #include "run.h"
 
 #include <stdlib.h>
-#include <sys/utsname.h>
 
 enum { HUGE_MIB = 2, FAULTS_MORE = 256 }; /* a huge page in base pages would be 512 */
 #define MIB_TEXT "1200"
 
 static const char victim[] = "victim_thin";
 
-static void is_thin(const char *shape, const char *blocks, const char *how)
-{
-    const struct fl_run *r = fl_preload_run(FL_ARGV(victim, shape, MIB_TEXT, blocks, how), NULL);
+struct row {
+    const char *shape, *blocks, *how;
+};
 
-    fl_run_assert_active(r);
-    print_message("%s of %s, %s: %s", shape, blocks, how, r->out);
-}
-
-static void a_byte_in_each_mib(void **state)
+static void is_thin(void **state)
 {
-    (void)state;
-    is_thin("1", "1", "");
-    is_thin("1,back", "1", "");
-    is_thin("1,random", "1", "");
-    is_thin("16", "1", "");
-    is_thin("16,random", "1", "");
-}
-
-static void pages_at_random(void **state)
-{
-    (void)state;
-    is_thin("%1", "1", "");
-    is_thin("%5", "1", "");
-}
-
-static void in_a_hundred_blocks(void **state)
-{
-    (void)state;
-    is_thin("1", "100", "");
-    is_thin("1,random", "100", "");
-    is_thin("16,back", "100", "");
-    is_thin("%5", "100", "");
-    is_thin("1", "99", ""); /* which share huge pages */
-    is_thin("1", "100", "each");
-}
-
-/* From 2 MiB on; with few huge pages of its own, or none. */
-static void in_short_blocks(void **state)
-{
-    (void)state;
-    is_thin("1", "600", "");
-    is_thin("1,random", "545", "");
-    is_thin("1,back", "300", "");
-    is_thin("%1", "400", "");
-    is_thin("1", "550", "each");
-}
-
-static void what_begins_late(void **state)
-{
-    (void)state;
-    is_thin("1", "1", "late");
-    is_thin("%1", "100", "late");
+    for (const struct row *row = *state; row->shape != NULL; row++) {
+        const struct fl_run *r =
+            fl_preload_run(FL_ARGV(victim, row->shape, MIB_TEXT, row->blocks, row->how), NULL);
+        fl_run_assert_active(r);
+        print_message("%s of %s, %s: %s", row->shape, row->blocks, row->how, r->out);
+    }
 }
 
 static void what_grew(void **state)
 {
     (void)state;
     if (!fl_rung_has("move")) { /* by a copy it holds what was copied */
-        is_thin("1", "1", "grown");
+        void *rows = (struct row[]){{"1", "1", "grown"}, {NULL, NULL, NULL}};
+        is_thin(&rows);
     }
 }
 
@@ -99,28 +59,24 @@ static void what_fills_comes_in_huge_pages(void **state)
 /* And the kernel gives back what is zero of huge pages that it splits. */
 static bool has_huge_pages(void)
 {
-    char text[64] = "";
-    struct utsname u;
-    FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
-
-    if (f != NULL) {
-        (void)fgets(text, sizeof text, f);
-        (void)fclose(f);
-    }
-    assert_int_equal(uname(&u), 0);
-    char *end;
-    long major = strtol(u.release, &end, 10), minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
-    return strstr(text, "[madvise]") != NULL && (major > 6 || (major == 6 && minor >= 12));
+    return strcmp(fl_thp_setting(), "madvise") == 0 && fl_linux_has(6, 12);
 }
+
+#define THIN(name, ...)                                                                            \
+    FL_CASE(name, is_thin, ((const struct row[]){__VA_ARGS__, {NULL, NULL, NULL}}))
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_byte_in_each_mib),
-        cmocka_unit_test(pages_at_random),
-        cmocka_unit_test(in_a_hundred_blocks),
-        cmocka_unit_test(in_short_blocks),
-        cmocka_unit_test(what_begins_late),
+        THIN(a_byte_in_each_mib, {"1", "1", ""}, {"1,back", "1", ""}, {"1,random", "1", ""},
+             {"16", "1", ""}, {"16,random", "1", ""}),
+        THIN(pages_at_random, {"%1", "1", ""}, {"%5", "1", ""}),
+        THIN(in_a_hundred_blocks, {"1", "100", ""}, {"1,random", "100", ""}, {"16,back", "100", ""},
+             {"%5", "100", ""}, {"1", "99", ""} /* which share huge pages */, {"1", "100", "each"}),
+        /* From 2 MiB on; with few huge pages of its own, or none. */
+        THIN(in_short_blocks, {"1", "600", ""}, {"1,random", "545", ""}, {"1,back", "300", ""},
+             {"%1", "400", ""}, {"1", "550", "each"}),
+        THIN(what_begins_late, {"1", "1", "late"}, {"%1", "100", "late"}),
         cmocka_unit_test(what_grew),
         cmocka_unit_test(what_fills_comes_in_huge_pages),
     };

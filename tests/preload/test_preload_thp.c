@@ -3,25 +3,15 @@
 
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static const char setting[] = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/* By MADV_COLLAPSE (Linux 6.1), of what PAGEMAP_SCAN finds (6.7). */
-static bool collapses(void)
+static void as_the_machine_says(void **state)
 {
-    struct utsname u;
-    unsigned major = 0, minor = 0;
+    const char *value = *state;
 
-    assert_int_equal(uname(&u), 0);
-    assert_int_equal(sscanf(u.release, "%u.%u", &major, &minor), 2);
-    return major > 6 || (major == 6 && minor >= 7);
-}
-
-static void under(const char *value)
-{
     assert_true(fl_sysctl_set(setting, value));
     fl_run_modes("victim_contents", FL_ARGV("realloc_random", "calloc_in_pieces", "calloc_lazy"),
                  NULL);
@@ -29,25 +19,6 @@ static void under(const char *value)
     const struct fl_run *r =
         fl_preload_run(FL_ARGV("victim_names", "f_malloc"), FL_ENV("FAULTLESS_LOG=info"));
     assert_non_null(strstr(r->err, strcmp(value, "never") == 0 ? ", base pages" : ", huge pages"));
-    fl_sysctl_restore();
-}
-
-static void never(void **state)
-{
-    (void)state;
-    under("never");
-}
-
-static void by_advice(void **state)
-{
-    (void)state;
-    under("madvise");
-}
-
-static void always(void **state)
-{
-    (void)state;
-    under("always");
 }
 
 /* The administrator said never; the user says: by collapse. */
@@ -63,12 +34,12 @@ static void never_but_by_collapse(void **state)
                  FL_ENV("FAULTLESS_THP=collapse"));
     fl_run_modes("victim_sparse", FL_ARGV("by_malloc", "by_calloc"),
                  FL_ENV("FAULTLESS_THP=collapse"));
+    /* by MADV_COLLAPSE (Linux 6.1), of what PAGEMAP_SCAN finds (6.7) */
     fl_run_modes("victim_thp",
-                 may && collapses() ? FL_ARGV("full_becomes_huge", "half_stays_as_it_is")
-                                    : FL_ARGV("nothing_becomes_huge"),
+                 may && fl_linux_has(6, 7) ? FL_ARGV("full_becomes_huge", "half_stays_as_it_is")
+                                           : FL_ARGV("nothing_becomes_huge"),
                  FL_ENV("FAULTLESS_THP=collapse"));
     fl_run_modes("victim_thp", FL_ARGV("nothing_becomes_huge"), NULL);
-    fl_sysctl_restore();
 }
 
 /* Where it is not never the option changes nothing. */
@@ -79,7 +50,6 @@ static void collapse_is_of_never_alone(void **state)
     assert_true(fl_sysctl_set(setting, "madvise"));
     const struct fl_run *r = fl_preload_run(FL_ARGV("victim_names", "f_malloc"), env);
     assert_null(strstr(r->err, "by collapse"));
-    fl_sysctl_restore();
 }
 
 static void settings_may_change_beside_a_program(void **state)
@@ -153,7 +123,6 @@ static void ours_alone_are_huge(void **state)
         assert_int_equal(fl_run_lines(r->err), 1);
         assert_in_range(said(r, "here", " own "), SOME_KIB, BLOCK_KIB);
     }
-    fl_sysctl_restore();
 }
 
 static int restore(void **state)
@@ -165,10 +134,11 @@ static int restore(void **state)
 
 int main(void)
 {
+    static char never[] = "never", madvise[] = "madvise", always[] = "always";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(never, restore),
-        cmocka_unit_test_teardown(by_advice, restore),
-        cmocka_unit_test_teardown(always, restore),
+        {"never", as_the_machine_says, NULL, restore, never},
+        {"by_advice", as_the_machine_says, NULL, restore, madvise},
+        {"always", as_the_machine_says, NULL, restore, always},
         cmocka_unit_test_teardown(never_but_by_collapse, restore),
         cmocka_unit_test_teardown(collapse_is_of_never_alone, restore),
         cmocka_unit_test_teardown(ours_alone_are_huge, restore),

@@ -7,43 +7,16 @@
 /* Base pages, each a fault, come with short blocks before they are touched. */
 static bool has_huge_pages(void)
 {
-    char text[64] = "";
-    FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
+    const char *setting = fl_thp_setting();
 
-    if (f == NULL || fgets(text, sizeof text, f) == NULL) {
-        text[0] = '\0';
-    }
-    if (f != NULL) {
-        fclose(f);
-    }
-    return text[0] != '\0' && strstr(text, "[never]") == NULL && !fl_rung_has("thp");
-}
-
-static void asks(const char *mode)
-{
-    fl_run_assert_active(fl_preload_run(FL_ARGV("victim_touched", mode), NULL));
+    return setting[0] != '\0' && strcmp(setting, "never") != 0 && !fl_rung_has("thp");
 }
 
 static void short_blocks_hold_what_is_touched(void **state)
 {
     (void)state;
-    if (has_huge_pages()) {
-        asks("by_1_mib");
-    }
-    asks("by_8_mib");
-}
-
-static void long_blocks_hold_what_is_touched(void **state)
-{
-    (void)state;
-    asks("by_64_mib");
-    asks("by_512_mib");
-}
-
-static void what_is_read_alone_holds_nothing(void **state)
-{
-    (void)state;
-    asks("read_alone");
+    fl_run_modes("victim_touched",
+                 has_huge_pages() ? FL_ARGV("by_8_mib", "by_1_mib") : FL_ARGV("by_8_mib"), NULL);
 }
 
 static void steps_that_come_again_take_no_fault(void **state)
@@ -98,8 +71,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_blocks_hold_what_is_touched),
-        cmocka_unit_test(long_blocks_hold_what_is_touched),
-        cmocka_unit_test(what_is_read_alone_holds_nothing),
+        FL_MODES(long_blocks_hold_what_is_touched, "victim_touched",
+                 FL_ARGV("by_64_mib", "by_512_mib"), NULL),
+        FL_MODES(what_is_read_alone_holds_nothing, "victim_touched", FL_ARGV("read_alone"), NULL),
         cmocka_unit_test(steps_that_come_again_take_no_fault),
         cmocka_unit_test(what_is_touched_in_order_comes_ahead),
         cmocka_unit_test(who_sets_eager_max_has_it_at_once),

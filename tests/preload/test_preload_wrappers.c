@@ -6,23 +6,15 @@
 
 static const char *wrapper = FL_VICTIM_DIR "/victim_wrapper.so";
 
-/* 0: before ours; 1: behind. */
-static const char *order(int behind)
-{
-    static char text[2 * 4096];
-
-    (void)snprintf(text, sizeof text, "%s %s", behind ? FL_LIB_PATH : wrapper,
-                   behind ? wrapper : FL_LIB_PATH);
-    return text;
-}
-
+/* Before ours, and behind. */
 static void run(const char *const argv[], const char *const env[])
 {
-    for (int behind = 0; behind < 2; behind++) {
-        const struct fl_run *r = fl_run_how(
-            &(struct fl_how){.argv = argv, .env = env, .preload = order(behind), .seconds = 240});
-        fl_run_assert_clean(r);
-    }
+    struct fl_how how = {.argv = argv, .env = env, .seconds = 240};
+
+    how.preload = fl_in_order(wrapper, FL_LIB_PATH);
+    fl_run_assert_clean(fl_run_how(&how));
+    how.preload = fl_in_order(FL_LIB_PATH, wrapper);
+    fl_run_assert_clean(fl_run_how(&how));
 }
 
 static void a_program_that_does_nothing_ends_well(void **state)

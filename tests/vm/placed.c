@@ -112,3 +112,20 @@ long vm_said(const struct fl_run *r, const char *what, int node)
     snprintf(key, sizeof key, "%s %d ", what, node);
     return fl_run_said(r, key);
 }
+
+#define TUNING "/sys/kernel/debug/sched/numa_balancing/"
+
+void vm_balance(void)
+{
+    assert_true(fl_sysctl_set("/proc/sys/kernel/numa_balancing", "1"));
+    (void)fl_sysctl_set(TUNING "scan_delay_ms", "100");
+    (void)fl_sysctl_set(TUNING "scan_period_min_ms", "100");
+    (void)fl_sysctl_set(TUNING "scan_period_max_ms", "200");
+}
+
+int vm_stop_balancing(void **state)
+{
+    (void)state;
+    fl_sysctl_restore();
+    return 0;
+}

@@ -25,5 +25,9 @@ void vm_assert_spread(const struct fl_run *r, const char *label,
                       const int weights[static NODES_MOST], double within);
 /* The number behind "WHAT NODE " on stdout. */
 long vm_said(const struct fl_run *r, const char *what, int node);
+/* The kernel balances, and looks at a thread's memory ten times as often as it would. The other is
+ * a cmocka teardown. */
+void vm_balance(void);
+int vm_stop_balancing(void **state);
 
 #endif

@@ -4,7 +4,6 @@
 #include "placed.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -38,23 +37,17 @@ static bool fill_up(void)
 }
 
 /* The kernel ends the greatest process, and that is this one. */
-static void spare_me(void)
+static bool spare(const char *score)
 {
-    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-    assert_true(fd >= 0 && write(fd, "-1000", 5) == 5);
-    close(fd);
+    return fl_write_text("/proc/self/oom_score_adj", score);
 }
 
 static void do_not_spare(void *arg)
 {
-    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
     (void)arg;
-    if (fd < 0 || write(fd, "0", 1) != 1) {
+    if (!spare("0")) {
         _exit(FL_SKIP);
     }
-    close(fd);
 }
 
 static const struct fl_run *run(enum allocator who, unsigned long mask)
@@ -90,9 +83,9 @@ static int nearest(void)
     return best;
 }
 
-static void check_nearest(enum allocator who)
+static void check_nearest(void **state)
 {
-    const struct fl_run *r = run(who, 0);
+    const struct fl_run *r = run((enum allocator)(uintptr_t)*state, 0);
 
     fl_run_assert_clean(r);
     assert_int_equal(fl_run_said(r, "refused "), 0);
@@ -107,18 +100,6 @@ static void check_nearest(enum allocator who)
     char key[TEXT];
     snprintf(key, sizeof key, " node%d ", nearest());
     assert_true(fl_run_said(r, key) > 0);
-}
-
-static void glibc_goes_to_the_nearest(void **state)
-{
-    (void)state;
-    check_nearest(GLIBC);
-}
-
-static void the_nearest_is_taken(void **state)
-{
-    (void)state;
-    check_nearest(FAULTLESS);
 }
 
 static void glibc_is_killed_when_bound(void **state)
@@ -140,14 +121,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_node_is_full),
-        cmocka_unit_test(glibc_goes_to_the_nearest),
+        FL_CASE(glibc_goes_to_the_nearest, check_nearest, GLIBC),
         cmocka_unit_test(glibc_is_killed_when_bound),
-        cmocka_unit_test(the_nearest_is_taken),
+        FL_CASE(the_nearest_is_taken, check_nearest, FAULTLESS),
         cmocka_unit_test(bound_it_is_refused_and_not_killed),
     };
 
     vm_start();
-    spare_me();
+    assert_true(spare("-1000"));
     full = nodes_last_cpu(&vm);
     FL_SKIP_UNLESS(fill_up(), "test_vm_full", "needs a node that can be filled");
     return cmocka_run_group_tests(tests, NULL, NULL);

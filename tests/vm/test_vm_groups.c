@@ -33,11 +33,7 @@ static void check(bool good, const char *what)
 
 static void tell(const char *file, const char *text)
 {
-    int fd = open(file, O_WRONLY | O_CLOEXEC);
-    bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-    check(done, file);
-    close(fd);
+    check(fl_write_text(file, text), file);
 }
 
 static bool holds(const char *file, const char *text)
@@ -188,8 +184,9 @@ static void without_rights_or_mount(void)
 }
 
 /* In a child, which has a group of its own to play in. */
-static void in_child(void (*body)(void))
+static void in_child(void **state)
 {
+    void (*body)(void) = (void (*)(void))(uintptr_t)*state;
     int status;
 
     assert_int_equal(mkdir(BOX, 0755), 0);
@@ -205,33 +202,17 @@ static void in_child(void (*body)(void))
     assert_int_equal(status, 0);
 }
 
-#define TEST(name, body)                                                                           \
-    static void name(void **state)                                                                 \
-    {                                                                                              \
-        (void)state;                                                                               \
-        in_child(body);                                                                            \
-    }
-
-TEST(root_makes_one_in_the_mount, works)
-TEST(a_controller_that_is_off_is_switched_on_for_a_while, switched_off)
-TEST(what_is_not_mounted_is, not_mounted)
-TEST(processes_in_the_way_are_moved_and_come_back, contained)
-TEST(an_ordinary_user_makes_one_where_that_is_delegated, delegated)
-TEST(a_mount_that_is_read_only_is_said, read_only)
-TEST(a_user_without_rights_is_said, without_rights)
-TEST(a_user_without_a_mount_is_said, without_rights_or_mount)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(root_makes_one_in_the_mount),
-        cmocka_unit_test(a_controller_that_is_off_is_switched_on_for_a_while),
-        cmocka_unit_test(what_is_not_mounted_is),
-        cmocka_unit_test(processes_in_the_way_are_moved_and_come_back),
-        cmocka_unit_test(an_ordinary_user_makes_one_where_that_is_delegated),
-        cmocka_unit_test(a_mount_that_is_read_only_is_said),
-        cmocka_unit_test(a_user_without_rights_is_said),
-        cmocka_unit_test(a_user_without_a_mount_is_said),
+        FL_CASE(root_makes_one_in_the_mount, in_child, works),
+        FL_CASE(a_controller_that_is_off_is_switched_on_for_a_while, in_child, switched_off),
+        FL_CASE(what_is_not_mounted_is, in_child, not_mounted),
+        FL_CASE(processes_in_the_way_are_moved_and_come_back, in_child, contained),
+        FL_CASE(an_ordinary_user_makes_one_where_that_is_delegated, in_child, delegated),
+        FL_CASE(a_mount_that_is_read_only_is_said, in_child, read_only),
+        FL_CASE(a_user_without_rights_is_said, in_child, without_rights),
+        FL_CASE(a_user_without_a_mount_is_said, in_child, without_rights_or_mount),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,43 +37,28 @@ static void pages_move_by_the_rung_of_this_kernel(void **state)
     }
 }
 
+struct row {
+    const char *mode, *label, *env;
+};
+
+static void lies_where_its_thread_runs(void **state)
+{
+    const struct row *row = *state;
+
+    vm_assert_each_on_its_own(
+        vm_run(FAULTLESS, FL_ARGV("victim_nodes", row->mode), FL_ENV(row->env)), row->label, bar);
+}
+
 static void under_glibc_memory_lies_where_it_is_touched(void **state)
 {
-    (void)state;
-    vm_assert_each_on_its_own(vm_run(GLIBC, FL_ARGV("victim_nodes", "bound"), NULL), "large",
-                              control);
-    vm_assert_each_on_its_own(vm_run(GLIBC, FL_ARGV("victim_nodes", "turns"), NULL), "turn",
-                              control);
-    vm_assert_each_on_its_own(vm_run(GLIBC, FL_ARGV("victim_nodes", "apart"), NULL), "part",
-                              control);
-}
+    static const struct row rows[] = {
+        {"bound", "large", NULL}, {"turns", "turn", NULL}, {"apart", "part", NULL}};
 
-static void bound_threads_small_blocks(void **state)
-{
     (void)state;
-    vm_assert_each_on_its_own(vm_run(FAULTLESS, FL_ARGV("victim_nodes", "bound"), NULL), "small",
-                              bar);
-}
-
-static void bound_threads_large_blocks(void **state)
-{
-    (void)state;
-    vm_assert_each_on_its_own(vm_run(FAULTLESS, FL_ARGV("victim_nodes", "bound"), NULL), "large",
-                              bar);
-}
-
-static void bound_threads_giant_blocks(void **state)
-{
-    (void)state;
-    vm_assert_each_on_its_own(vm_run(FAULTLESS, FL_ARGV("victim_nodes", "bound"), NULL), "giant",
-                              bar);
-}
-
-static void freed_by_one_node_and_taken_by_another(void **state)
-{
-    (void)state;
-    vm_assert_each_on_its_own(vm_run(FAULTLESS, FL_ARGV("victim_nodes", "turns"), NULL), "turn",
-                              bar);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        vm_assert_each_on_its_own(vm_run(GLIBC, FL_ARGV("victim_nodes", rows[i].mode), NULL),
+                                  rows[i].label, control);
+    }
 }
 
 /* Its cache serves it on each node, with what lies there, and asks anew after set_mempolicy. */
@@ -93,16 +78,9 @@ static void what_a_thread_frees_serves_it_again_where_it_is(void **state)
     assert_true(fl_run_stat(r, "cache_hits") >= fl_run_stat(r, "requests") / 2);
 }
 
-static void touched_in_parallel_with_first_touch(void **state)
+static void producer_and_consumer(void **state)
 {
-    (void)state;
-    const struct fl_run *r =
-        vm_run(FAULTLESS, FL_ARGV("victim_nodes", "apart"), FL_ENV("FAULTLESS_NUMA=first-touch"));
-    vm_assert_each_on_its_own(r, "part", bar);
-}
-
-static void producer_and_consumer(enum allocator who)
-{
+    enum allocator who = (enum allocator)(uintptr_t)*state;
     const struct fl_run *r = vm_run(who, FL_ARGV("victim_nodes", "pair"), NULL);
     char label[NODES_TEXT];
     int producer = nodes_first_cpu(&vm), consumer = nodes_last_cpu(&vm);
@@ -113,17 +91,8 @@ static void producer_and_consumer(enum allocator who)
     vm_assert_on(r, label, consumer, bar);
 }
 
-static void producer_and_consumer_on_two_nodes(void **state)
-{
-    (void)state;
-    producer_and_consumer(FAULTLESS);
-}
-
-static void producer_and_consumer_under_glibc(void **state)
-{
-    (void)state;
-    producer_and_consumer(GLIBC);
-}
+#define LIES(name, ...)                                                                            \
+    FL_CASE(name, lies_where_its_thread_runs, (&(const struct row){__VA_ARGS__}))
 
 int main(void)
 {
@@ -131,14 +100,14 @@ int main(void)
         cmocka_unit_test(a_guest_has_the_nodes_that_were_drawn),
         cmocka_unit_test(pages_move_by_the_rung_of_this_kernel),
         cmocka_unit_test(under_glibc_memory_lies_where_it_is_touched),
-        cmocka_unit_test(producer_and_consumer_under_glibc),
-        cmocka_unit_test(bound_threads_small_blocks),
-        cmocka_unit_test(bound_threads_large_blocks),
-        cmocka_unit_test(bound_threads_giant_blocks),
-        cmocka_unit_test(freed_by_one_node_and_taken_by_another),
+        FL_CASE(producer_and_consumer_under_glibc, producer_and_consumer, GLIBC),
+        LIES(bound_threads_small_blocks, "bound", "small", NULL),
+        LIES(bound_threads_large_blocks, "bound", "large", NULL),
+        LIES(bound_threads_giant_blocks, "bound", "giant", NULL),
+        LIES(freed_by_one_node_and_taken_by_another, "turns", "turn", NULL),
         cmocka_unit_test(what_a_thread_frees_serves_it_again_where_it_is),
-        cmocka_unit_test(touched_in_parallel_with_first_touch),
-        cmocka_unit_test(producer_and_consumer_on_two_nodes),
+        LIES(touched_in_parallel_with_first_touch, "apart", "part", "FAULTLESS_NUMA=first-touch"),
+        FL_CASE(producer_and_consumer_on_two_nodes, producer_and_consumer, FAULTLESS),
     };
 
     vm_start();

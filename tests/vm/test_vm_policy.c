@@ -2,7 +2,6 @@
  * cpusets. Each is also put to glibc, where it is the kernel that obeys. */
 #include "placed.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -108,8 +107,9 @@ static void glibc_obeys_all_launches(void **state)
 
 /* The program's own calls, one after the other; what the former policy left free must not be handed
  * out under the next. */
-static void check_changes(enum allocator who)
+static void check_changes(void **state)
 {
+    enum allocator who = (enum allocator)(uintptr_t)*state;
     char far[TEXT], first[TEXT], all[TEXT];
     int even[NODES_MOST];
 
@@ -126,18 +126,6 @@ static void check_changes(enum allocator who)
     vm_assert_on(r, "policy 1", node_at(FIRST), who == GLIBC ? 99 : 100);
     vm_assert_spread(r, "policy 2", even, who == GLIBC ? LOOSELY : 1);
     vm_assert_on(r, "policy 3", node_at(FAR), 99);
-}
-
-static void glibc_obeys_changes(void **state)
-{
-    (void)state;
-    check_changes(GLIBC);
-}
-
-static void changes_are_obeyed(void **state)
-{
-    (void)state;
-    check_changes(FAULTLESS);
 }
 
 /* Weights 3, 1, 1, ... */
@@ -159,35 +147,23 @@ static void weights_are_obeyed(void **state)
 
 #define GROUP "/sys/fs/cgroup/nodes"
 
-static void write_file(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    ssize_t len = (ssize_t)strlen(text);
-
-    if (fd < 0 || write(fd, text, (size_t)len) != len) {
-        fail_msg("%s does not take %s", path, text);
-    }
-    close(fd);
-}
-
 static void join_group(void *arg)
 {
-    int fd = open(GROUP "/cgroup.procs", O_WRONLY | O_CLOEXEC);
-
     (void)arg;
-    if (fd < 0 || write(fd, "0", 1) != 1) {
+    if (!fl_write_text(GROUP "/cgroup.procs", "0")) {
         _exit(FL_SKIP);
     }
 }
 
-static void check_cpuset(enum allocator who)
+static void check_cpuset(void **state)
 {
+    enum allocator who = (enum allocator)(uintptr_t)*state;
     char far[TEXT], first[TEXT];
 
     snprintf(far, sizeof far, "%d", node_at(FAR));
     snprintf(first, sizeof first, "%d", node_at(FIRST));
     assert_true(mkdir(GROUP, 0755) == 0);
-    write_file(GROUP "/cpuset.mems", far);
+    assert_true(fl_write_text(GROUP "/cpuset.mems", far));
     const struct fl_run *r = fl_run_how(&(struct fl_how){
         .argv = FL_ARGV("victim_nodes", "cpuset", GROUP "/cpuset.mems", far, first),
         .preload = who == GLIBC ? "" : NULL,
@@ -196,18 +172,6 @@ static void check_cpuset(enum allocator who)
     fl_run_assert_clean(r);
     vm_assert_on(r, "before", node_at(FAR), 100);
     vm_assert_on(r, "after", node_at(FIRST), 100);
-}
-
-static void glibc_obeys_cpusets(void **state)
-{
-    (void)state;
-    check_cpuset(GLIBC);
-}
-
-static void cpusets_are_obeyed(void **state)
-{
-    (void)state;
-    check_cpuset(FAULTLESS);
 }
 
 /* FAULTLESS_NUMA says it where the launch does not. */
@@ -246,18 +210,20 @@ static void option_keeps_local(void **state)
 int main(void)
 {
     struct CMUnitTest tests[CASES] = {
-        cmocka_unit_test(glibc_obeys_all_launches), cmocka_unit_test(glibc_obeys_changes),
-        cmocka_unit_test(glibc_obeys_cpusets),      cmocka_unit_test(changes_are_obeyed),
-        cmocka_unit_test(cpusets_are_obeyed),       cmocka_unit_test(option_binds),
-        cmocka_unit_test(option_interleaves),       cmocka_unit_test(option_keeps_local),
+        cmocka_unit_test(glibc_obeys_all_launches),
+        FL_CASE(glibc_obeys_changes, check_changes, GLIBC),
+        FL_CASE(glibc_obeys_cpusets, check_cpuset, GLIBC),
+        FL_CASE(changes_are_obeyed, check_changes, FAULTLESS),
+        FL_CASE(cpusets_are_obeyed, check_cpuset, FAULTLESS),
+        cmocka_unit_test(option_binds),
+        cmocka_unit_test(option_interleaves),
+        cmocka_unit_test(option_keeps_local),
     };
     size_t n = 8;
 
     vm_start();
     for (size_t i = 0; i < LAUNCHES; i++) {
-        tests[n++] = (struct CMUnitTest){.name = launches[i].name,
-                                         .test_func = obeyed,
-                                         .initial_state = (void *)(uintptr_t)&launches[i]};
+        tests[n++] = (struct CMUnitTest)FL_CASE_OF(launches[i].name, obeyed, &launches[i]);
     }
     if (access(WEIGHTS, F_OK) == 0) { /* Linux 6.9 */
         tests[n++] = (struct CMUnitTest)cmocka_unit_test(weights_are_obeyed);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 
 enum { TEXT = 64, COUNTED_STEPS = 20 };
-#define BALANCING "/proc/sys/kernel/numa_balancing"
-#define TUNING "/sys/kernel/debug/sched/numa_balancing/"
 
 static const struct fl_run *steps(const char *mode)
 {
@@ -20,11 +18,6 @@ static void assert_faults(const struct fl_run *r, const char *what, int node, lo
     }
 }
 
-static void assert_no_fault(const struct fl_run *r, const char *what, int node)
-{
-    assert_faults(r, what, node, 0);
-}
-
 static void assert_faults_everywhere(const struct fl_run *r, long most)
 {
     for (int i = 0; i < vm.n; i++) {
@@ -34,24 +27,12 @@ static void assert_faults_everywhere(const struct fl_run *r, long most)
     }
 }
 
-static void assert_no_faults(const struct fl_run *r)
+static void planned_steps_take_no_fault_and_lie_on_their_threads_node(void **state)
 {
+    (void)state;
+    const struct fl_run *r = steps("steps");
+    assert_true(fl_run_stat(r, "plan_steps") > 0);
     assert_faults_everywhere(r, 0);
-}
-
-static void planned_steps_take_no_fault_on_any_node(void **state)
-{
-    (void)state;
-    const struct fl_run *r = steps("steps");
-    assert_true(fl_run_stat(r, "plan_steps") > 0);
-    assert_no_faults(r);
-}
-
-static void planned_blocks_lie_on_their_threads_node(void **state)
-{
-    (void)state;
-    const struct fl_run *r = steps("steps");
-    assert_true(fl_run_stat(r, "plan_steps") > 0);
     vm_assert_each_on_its_own(r, "steps", 99);
 }
 
@@ -72,29 +53,13 @@ static void plans_follow_a_thread_that_moved(void **state)
     const struct fl_run *r = steps("moved");
     snprintf(label, sizeof label, "moved %d", nodes_last_cpu(&vm));
     vm_assert_on(r, label, nodes_last_cpu(&vm), 99);
-    assert_no_fault(r, "faults moved", nodes_last_cpu(&vm));
-}
-
-/* The kernel looks at a thread's memory ten times as often as it would. */
-static void balance(void)
-{
-    assert_true(fl_sysctl_set(BALANCING, "1"));
-    (void)fl_sysctl_set(TUNING "scan_delay_ms", "100");
-    (void)fl_sysctl_set(TUNING "scan_period_min_ms", "100");
-    (void)fl_sysctl_set(TUNING "scan_period_max_ms", "200");
-}
-
-static int stop_balancing(void **state)
-{
-    (void)state;
-    fl_sysctl_restore();
-    return 0;
+    assert_faults(r, "faults moved", nodes_last_cpu(&vm), 0);
 }
 
 static void glibcs_memory_is_balanced(void **state)
 {
     (void)state;
-    balance();
+    vm_balance();
     const struct fl_run *r = vm_run(GLIBC, FL_ARGV("victim_node_steps", "hinted", "4"), NULL);
     assert_true(fl_run_said(r, "\nhints ") > 0);
     assert_true(vm_said(r, "faults hinted", nodes_last_cpu(&vm)) > 0);
@@ -103,12 +68,12 @@ static void glibcs_memory_is_balanced(void **state)
 static void no_hinting_faults(void **state)
 {
     (void)state;
-    balance();
+    vm_balance();
     /* The worker sleeps meanwhile: its stack and the library's data are balanced as any
      * program's. */
     const struct fl_run *r = vm_run(FAULTLESS, FL_ARGV("victim_node_steps", "hinted", "4"),
                                     FL_ENV("FAULTLESS_DECAY_MS=120000"));
-    assert_no_fault(r, "faults hinted", nodes_last_cpu(&vm));
+    assert_faults(r, "faults hinted", nodes_last_cpu(&vm), 0);
     assert_int_equal(fl_run_said(r, "\nhints "), 0);
 }
 
@@ -119,7 +84,7 @@ static void no_fault_in_steps_that_are_balanced(void **state)
     enum { OF_OTHERS = 2 };
 
     (void)state;
-    balance();
+    vm_balance();
     const struct fl_run *r = steps("steps");
     assert_faults_everywhere(r, OF_OTHERS);
 }
@@ -127,13 +92,12 @@ static void no_fault_in_steps_that_are_balanced(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(planned_steps_take_no_fault_on_any_node),
-        cmocka_unit_test(planned_blocks_lie_on_their_threads_node),
+        cmocka_unit_test(planned_steps_take_no_fault_and_lie_on_their_threads_node),
         cmocka_unit_test(blocks_of_threads_that_step_at_once_lie_on_their_nodes),
         cmocka_unit_test(plans_follow_a_thread_that_moved),
-        cmocka_unit_test_teardown(glibcs_memory_is_balanced, stop_balancing),
-        cmocka_unit_test_teardown(no_hinting_faults, stop_balancing),
-        cmocka_unit_test_teardown(no_fault_in_steps_that_are_balanced, stop_balancing),
+        cmocka_unit_test_teardown(glibcs_memory_is_balanced, vm_stop_balancing),
+        cmocka_unit_test_teardown(no_hinting_faults, vm_stop_balancing),
+        cmocka_unit_test_teardown(no_fault_in_steps_that_are_balanced, vm_stop_balancing),
     };
 
     vm_start();

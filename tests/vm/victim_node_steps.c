@@ -17,8 +17,6 @@
 #include "nodes.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
-#include <sys/resource.h>
 #include <time.h>
 
 enum { REQUESTS = 48, LIVES = 9, LABEL = 32, LINE = 512, PATIENCE = 1000 };
@@ -26,14 +24,6 @@ enum { REQUESTS = 48, LIVES = 9, LABEL = 32, LINE = 512, PATIENCE = 1000 };
 static struct nodes nodes;
 static int (*begin)(void *), (*end)(void *);
 static int steps;
-
-static long faults_here(void)
-{
-    struct rusage u;
-
-    CHECK(getrusage(RUSAGE_THREAD, &u) == 0);
-    return u.ru_minflt;
-}
 
 static size_t size_of(int request)
 {
@@ -55,8 +45,7 @@ static void step(struct census *c)
 
     CHECK(begin == NULL || begin(NULL) == 0);
     for (int i = 0; i < REQUESTS; i++) {
-        block[i] = malloc(size_of(i));
-        CHECK(block[i] != NULL);
+        block[i] = taken(size_of(i));
         for (size_t at = 0; at < size_of(i); at += 4 * KIB) {
             block[i][at] = 1;
         }
@@ -79,14 +68,14 @@ static void loop(const char *what, int node)
     nodes_run_on(&nodes, node);
     for (int i = 0; i < steps; i++) {
         if (i == steps - steps / 4) {
-            before = faults_here();
+            before = faults_of(RUSAGE_THREAD);
         }
         step(NULL);
         if (i < steps / 2) {
             usleep(2000); /* time for what looks for repeats */
         }
     }
-    long faults = faults_here() - before;
+    long faults = faults_of(RUSAGE_THREAD) - before;
     step(&c);
     snprintf(label, sizeof label, "%s %d", what, node);
     nodes_print(&nodes, label, &c);
@@ -180,8 +169,7 @@ static void hinted(int seconds)
     volatile char sum = 0;
 
     nodes_run_on(&nodes, nodes_first_cpu(&nodes));
-    char *p = malloc(each);
-    CHECK(p != NULL);
+    char *p = taken(each);
     for (size_t at = 0; at < each; at += 4 * KIB) {
         p[at] = 1;
     }
@@ -190,14 +178,15 @@ static void hinted(int seconds)
     nodes_run_on(&nodes, nodes_last_cpu(&nodes));
     CHECK(clock_gettime(CLOCK_MONOTONIC, &now) ==
           0); /* whose page is new: before faults are counted */
-    long hints = nodes_number("/proc/vmstat", "numa_hint_faults "), faults = faults_here();
+    long hints = nodes_number("/proc/vmstat", "numa_hint_faults "),
+         faults = faults_of(RUSAGE_THREAD);
     for (time_t until = now.tv_sec + seconds; now.tv_sec < until;) {
         for (size_t at = 0; at < each; at += KIB) {
             sum = (char)(sum + p[at]);
         }
         CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
     }
-    faults = faults_here() - faults;
+    faults = faults_of(RUSAGE_THREAD) - faults;
     hints = nodes_number("/proc/vmstat", "numa_hint_faults ") - hints;
     nodes_count(&c, p, each);
     snprintf(label, sizeof label, "hinted %d", nodes_last_cpu(&nodes));

@@ -22,7 +22,6 @@
 #include "../preload/victims/victim.h"
 #include "nodes.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 
 enum { BLOCKS = 64, ROUNDS = 3, LABEL = 32 };
@@ -67,9 +66,7 @@ static void count(struct census *c, const struct blocks *b)
 
 static void drop(struct blocks *b)
 {
-    for (int i = 0; i < b->n; i++) {
-        free(b->at[i]);
-    }
+    FREE_ALL(b->at, b->n);
     b->n = 0;
 }
 

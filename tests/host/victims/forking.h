@@ -5,9 +5,7 @@
 
 #include "worker.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 
 static long wanted; /* forks in all */
 static atomic_long forks;
@@ -49,9 +47,7 @@ static inline size_t inherited_size(size_t i)
 static inline void make_inherited(void)
 {
     for (size_t i = 0; i < INHERITED; i++) {
-        inherited[i] = malloc(inherited_size(i));
-        CHECK(inherited[i] != NULL);
-        stamp(inherited[i], inherited_size(i), i);
+        inherited[i] = written(inherited_size(i), i);
     }
 }
 
@@ -64,9 +60,7 @@ static inline void check_inherited(void)
 
 static inline void work(size_t n, uint64_t seed)
 {
-    char *p = malloc(n);
-    CHECK(p != NULL);
-    stamp(p, n, seed);
+    char *p = written(n, seed);
     p = realloc(p, n + n / 2);
     CHECK(p != NULL && is_stamped_part(p, n, n, seed));
     free(p);

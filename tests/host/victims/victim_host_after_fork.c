@@ -50,9 +50,7 @@ static void threads_without_requests(void)
 
 static void threads_with_one_request(void)
 {
-    char *kept = malloc(3 * MIB);
-    CHECK(kept != NULL);
-    stamp(kept, 3 * MIB, 1);
+    char *kept = written(3 * MIB, 1);
     has_one_thread();
     in_parent_and_child();
     work(100 * KIB, 1);
@@ -81,9 +79,7 @@ static size_t huge_mib(void)
 static void huge_again(void)
 {
     enum { SIZE = 512 };
-    char *p = malloc(SIZE * MIB);
-    CHECK(p != NULL);
-    memset(p, 1, SIZE * MIB);
+    char *p = filled(SIZE * MIB);
     wait_until_worker_sleeps(); /* what the request led to is over */
     size_t before = huge_mib();
     int fds[2];
@@ -110,8 +106,7 @@ static void vfork_child_allocates(void)
     char *volatile block;
     pid_t pid = vfork();
     if (pid == 0) {
-        block = malloc(64 * MIB);
-        memset(block, 1, 64 * MIB);
+        block = filled(64 * MIB);
         usleep(20000);
         execl("/bin/true", "true", (char *)NULL);
         _exit(9);

@@ -72,9 +72,7 @@ static void freed_amid(void)
     enum { N = 200 };
     static char *p[N];
     for (size_t i = 0; i < N; i++) {
-        p[i] = malloc(2 * MIB);
-        CHECK(p[i] != NULL);
-        memset(p[i], 1, 2 * MIB);
+        p[i] = filled(2 * MIB);
     }
     for (size_t i = 0; i < N; i++) {
         if (i % 10 != 0) {
@@ -89,8 +87,7 @@ static void freed_amid(void)
 
 static void live(void)
 {
-    char *first = malloc(64 * MIB);
-    stamp(first, 64 * MIB, 1);
+    char *first = written(64 * MIB, 1);
     use_much();
     char *again = malloc(100 * MIB), *zeroed = calloc(1, 30 * MIB), *grown = malloc(8 * MIB);
     stamp(again, 100 * MIB, 2);
@@ -105,8 +102,7 @@ static void live(void)
     wait_until_worker_sleeps();
     check_live(again, 100 * MIB);
     free(again);
-    char *small = malloc(300 * KIB);
-    stamp(small, 300 * KIB, 5);
+    char *small = written(300 * KIB, 5);
     check_live(small, 300 * KIB);
     CHECK(is_stamped(first, 64 * MIB, 1) && is_stamped(zeroed, 30 * MIB, 3));
     printf("live\n");
@@ -114,9 +110,7 @@ static void live(void)
 
 int main(int argc, char **argv)
 {
-    static const struct mode modes[] = {MODE(freed), MODE(freed_amid), MODE(live)};
-
     CHECK(argc >= 2);
     most = argc > 2 ? atol(argv[2]) : LONG_MAX;
-    return run_mode(modes, sizeof modes / sizeof modes[0], argv[1]);
+    return RUN_MODE(argv[1], MODE(freed), MODE(freed_amid), MODE(live));
 }

@@ -2,7 +2,6 @@
  * has. */
 #include "worker.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 static atomic_bool main_is_over;
@@ -26,13 +25,10 @@ static void *other(void *arg)
     FL_AWAIT(main_is_over && proc_letter("/proc/self/status", "State:\t") == 'Z');
     char *block[BLOCKS];
     for (size_t i = 0; i < BLOCKS; i++) {
-        block[i] = malloc(40 * MIB);
-        stamp(block[i], 40 * MIB, i);
+        block[i] = written(40 * MIB, i);
     }
     CHECK(resident_mib() >= 40 * (size_t)BLOCKS);
-    for (size_t i = 0; i < BLOCKS; i++) {
-        free(block[i]);
-    }
+    FREE_ALL(block, BLOCKS);
     FL_AWAIT(resident_mib() <= 48);
     dprintf(1, "small\n");
     return arg;

@@ -8,7 +8,6 @@
  * each thread's end. */
 #include "victim.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -21,14 +20,6 @@ static pthread_key_t key;
 static void say(const char *text)
 {
     CHECK(write(1, text, strlen(text)) == (ssize_t)strlen(text));
-}
-
-static void use(size_t n)
-{
-    char *volatile p = malloc(n);
-    CHECK(p != NULL);
-    memset(p, 1, n);
-    free(p);
 }
 
 static void make_requests(void)

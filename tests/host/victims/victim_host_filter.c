@@ -9,11 +9,9 @@
 #include "filter.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/resource.h>
 #include <ucontext.h>
 
 enum { SPARSE = 12 * MIB };
@@ -83,20 +81,19 @@ static void confine(const char *how, const char *action, const char *list)
 static void grow_bit_by_bit(void)
 {
     enum { STEP = 64 * KIB, LEN = 24 * MIB };
-    struct rusage before, after;
-    char *p = malloc(STEP);
+    char *p = taken(STEP);
+    long before = faults_of(RUSAGE_THREAD);
 
-    CHECK(p != NULL && getrusage(RUSAGE_THREAD, &before) == 0);
     for (size_t n = STEP; n <= LEN; n += STEP) {
         CHECK((p = realloc(p, n)) != NULL);
         stamp(p + n - STEP, STEP, n);
     }
-    CHECK(getrusage(RUSAGE_THREAD, &after) == 0);
+    long took = faults_of(RUSAGE_THREAD) - before;
     for (size_t n = STEP; n <= LEN; n += STEP) {
         CHECK(is_stamped(p + n - STEP, STEP, n));
     }
     free(p);
-    CHECK(after.ru_minflt - before.ru_minflt < 8 * LEN / 4096);
+    CHECK(took < (long)(8 * LEN / 4096));
 }
 
 static void go_on(void)
@@ -106,18 +103,14 @@ static void go_on(void)
     char *kept[N];
 
     for (size_t i = 0; i < N; i++) {
-        char *p = malloc(mib[i] * MIB);
-        CHECK(p != NULL);
-        stamp(p, mib[i] * MIB, i);
+        char *p = written(mib[i] * MIB, i);
         p = realloc(p, (mib[i] + 9) * MIB);
         CHECK(p != NULL && is_stamped_part(p, mib[i] * MIB, mib[i] * MIB, i));
         p = realloc(p, 200 * KIB);
         CHECK(p != NULL);
         free(p);
         use(100 * KIB);
-        kept[i] = malloc((i + 1) * MIB);
-        CHECK(kept[i] != NULL);
-        stamp(kept[i], (i + 1) * MIB, i);
+        kept[i] = written((i + 1) * MIB, i);
     }
     nap(500); /* for what acts in the background */
     for (size_t i = 0; i < N; i++) {
@@ -143,7 +136,7 @@ static void reuse(char *sparse, size_t n)
 {
     free(sparse);
     char *p = calloc(1, n);
-    CHECK(p != NULL && p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
+    CHECK(p != NULL && is_all(p, n, 0));
     free(p);
 }
 
@@ -200,8 +193,7 @@ int main(int argc, char **argv)
         CHECK(pthread_create(&thread, NULL, run_thread, NULL) == 0);
     }
     use((size_t)atoi(argv[4]) * MIB);
-    char *sparse = malloc(SPARSE);
-    CHECK(sparse != NULL);
+    char *sparse = taken(SPARSE);
     sparse[0] = 1;
     for (size_t i = 0; i < LARGE; i++) {
         hold(&large[i]);

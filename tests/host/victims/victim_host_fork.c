@@ -43,13 +43,9 @@ static void run_beside(void *(*first)(void *), void *(*second)(void *), size_t c
     for (size_t i = 0; i < 2; i++) {
         start(&forker[i], fork_some, children_live);
     }
-    for (size_t i = 0; i < 2; i++) {
-        pthread_join(forker[i], NULL);
-    }
+    join_threads(forker, 2);
     stop = 1;
-    for (size_t i = 0; i < 3; i++) {
-        pthread_join(other[i], NULL);
-    }
+    join_threads(other, 3);
     check_inherited();
 }
 
@@ -120,10 +116,7 @@ static void *run_commands(void *arg)
     return arg;
 }
 
-static void popens(void)
-{
-    run_beside(run_commands, churn, 1);
-}
+MODE_IS(popens, run_beside(run_commands, churn, 1))
 
 static void *load_libraries(void *arg)
 {
@@ -137,15 +130,8 @@ static void *load_libraries(void *arg)
     return arg;
 }
 
-static void dlopens(void)
-{
-    run_beside(load_libraries, churn, 1);
-}
-
-static void allocating(void)
-{
-    run_beside(churn, churn, 1);
-}
+MODE_IS(dlopens, run_beside(load_libraries, churn, 1))
+MODE_IS(allocating, run_beside(churn, churn, 1))
 
 static void nested_child(int depth)
 {
@@ -160,8 +146,7 @@ static void nested_child(int depth)
             live_as_child();
             _exit(0);
         }
-        int status;
-        CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+        ends_well(pid);
     }
     stop = 1;
     pthread_join(t, NULL);
@@ -243,9 +228,7 @@ static void raw_clones(void)
         reap((pid_t)pid);
     }
     stop = 1;
-    for (size_t i = 0; i < 3; i++) {
-        pthread_join(t[i], NULL);
-    }
+    join_threads(t, 3);
 }
 
 /* A handler forks that interrupts malloc, free and realloc, in a program without other threads. */
@@ -292,48 +275,21 @@ static void interrupted(size_t least, size_t most, int children_continue)
     signal(SIGALRM, SIG_IGN);
 }
 
-static void solo_interrupted_small(void)
-{
-    interrupted(1, 2 * KIB, 0);
-}
-
-static void solo_interrupted_large(void)
-{
-    interrupted(70 * KIB, 3 * MIB, 0);
-}
-
-static void solo_interrupted_giant(void)
-{
-    interrupted(8 * MIB, 80 * MIB, 0);
-}
-
-static void solo_children_continue(void)
-{
-    interrupted(1, 1 * MIB, 1);
-}
+MODE_IS(solo_interrupted_small, interrupted(1, 2 * KIB, 0))
+MODE_IS(solo_interrupted_large, interrupted(70 * KIB, 3 * MIB, 0))
+MODE_IS(solo_interrupted_giant, interrupted(8 * MIB, 80 * MIB, 0))
+MODE_IS(solo_children_continue, interrupted(1, 1 * MIB, 1))
 
 int main(int argc, char **argv)
 {
-    static const struct mode modes[] = {
-        MODE(stdio),
-        MODE(stdio_live),
-        MODE(popens),
-        MODE(dlopens),
-        MODE(allocating),
-        MODE(nested),
-        MODE(spawns),
-        MODE(raw_clones),
-        MODE(solo_interrupted_small),
-        MODE(solo_interrupted_large),
-        MODE(solo_interrupted_giant),
-        MODE(solo_children_continue),
-    };
-
     CHECK(argc == 3);
     wanted = atol(argv[2]);
     if (strcmp(argv[1], "nested") == 0 || strcmp(argv[1], "raw_clones") == 0 ||
         strcmp(argv[1], "solo_interrupted_giant") == 0) {
         wanted = (wanted + 2) / 3;
     }
-    return run_mode(modes, sizeof modes / sizeof modes[0], argv[1]);
+    return RUN_MODE(argv[1], MODE(stdio), MODE(stdio_live), MODE(popens), MODE(dlopens),
+                    MODE(allocating), MODE(nested), MODE(spawns), MODE(raw_clones),
+                    MODE(solo_interrupted_small), MODE(solo_interrupted_large),
+                    MODE(solo_interrupted_giant), MODE(solo_children_continue));
 }

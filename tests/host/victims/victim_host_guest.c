@@ -10,11 +10,9 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 
 static bool by_number;
@@ -30,15 +28,8 @@ static int do_unshare(int flags)
     return by_number ? (int)syscall(SYS_unshare, flags) : unshare(flags);
 }
 
-static void unshare_user(void)
-{
-    say("unshare", do_unshare(CLONE_NEWUSER));
-}
-
-static void unshare_mounts(void)
-{
-    say("unshare", do_unshare(CLONE_NEWNS));
-}
+MODE_IS(unshare_user, say("unshare", do_unshare(CLONE_NEWUSER)))
+MODE_IS(unshare_mounts, say("unshare", do_unshare(CLONE_NEWNS)))
 
 static void enter(const char *path, int kind)
 {
@@ -48,15 +39,8 @@ static void enter(const char *path, int kind)
     close(fd);
 }
 
-static void setns_mounts(void)
-{
-    enter("/proc/self/ns/mnt", CLONE_NEWNS);
-}
-
-static void setns_time(void)
-{
-    enter("/proc/self/ns/time", CLONE_NEWTIME);
-}
+MODE_IS(setns_mounts, enter("/proc/self/ns/mnt", CLONE_NEWNS))
+MODE_IS(setns_time, enter("/proc/self/ns/time", CLONE_NEWTIME))
 
 /* libc exports it and has no header for it. */
 int capset(struct __user_cap_header_struct *, const struct __user_cap_data_struct *);
@@ -95,15 +79,8 @@ static long do_prctl(int option, unsigned long value)
     return by_number ? syscall(SYS_prctl, option, value, 0, 0, 0) : prctl(option, value, 0, 0, 0);
 }
 
-static void no_new_privileges(void)
-{
-    say("prctl", do_prctl(PR_SET_NO_NEW_PRIVS, 1));
-}
-
-static void drop_bounding(void)
-{
-    say("prctl", do_prctl(PR_CAPBSET_DROP, CAP_SYS_TIME));
-}
+MODE_IS(no_new_privileges, say("prctl", do_prctl(PR_SET_NO_NEW_PRIVS, 1)))
+MODE_IS(drop_bounding, say("prctl", do_prctl(PR_CAPBSET_DROP, CAP_SYS_TIME)))
 
 static void restrict_by_landlock(void)
 {
@@ -141,27 +118,20 @@ static void be_nice(void)
         by_number ? syscall(SYS_setpriority, PRIO_PROCESS, 0, 7) : setpriority(PRIO_PROCESS, 0, 7));
 }
 
-static void read_task(const char *tid, const char *name, char *text, size_t size)
+static void read_task(const char *tid, const char *name, char text[8192])
 {
     char path[128];
     snprintf(path, sizeof path, "/proc/self/task/%s/%s", tid, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : 0;
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
+    (void)proc_text(text, path, "");
 }
 
-/* The line of `status` that begins with `key`, after it. False: it has none. */
-static bool line_of(const char *status, const char *key, char value[256])
+/* The line of `status` that begins with `key`, after it; "" where it has none. */
+static void line_of(const char *status, const char *key, char value[256])
 {
     const char *p = strstr(status, key);
-    value[0] = '\0';
-    if (p == NULL) {
-        return false;
-    }
-    p += strlen(key);
+
+    p = p != NULL ? p + strlen(key) : "";
     snprintf(value, 256, "%.*s", (int)strcspn(p, "\n"), p);
-    return true;
 }
 
 static bool same_status(const char *tid, const char *main_tid)
@@ -170,13 +140,13 @@ static bool same_status(const char *tid, const char *main_tid)
         "\nCapInh:", "\nCapPrm:", "\nCapEff:", "\nCapBnd:",  "\nCapAmb:",       "\nNoNewPrivs:",
         "\nUid:",    "\nGid:",    "\nGroups:", "\nSeccomp:", "\nCpus_allowed:", "\nMems_allowed:",
     };
-    static char ours[8192], mains[8192];
-    char name[64], a[256], b[256];
+    static char ours[8192], mains[8192], name[8192];
+    char a[256], b[256];
     bool same = true;
 
-    read_task(tid, "comm", name, sizeof name);
-    read_task(tid, "status", ours, sizeof ours);
-    read_task(main_tid, "status", mains, sizeof mains);
+    read_task(tid, "comm", name);
+    read_task(tid, "status", ours);
+    read_task(main_tid, "status", mains);
     if (ours[0] == '\0') {
         return true; /* it has ended meanwhile */
     }
@@ -252,14 +222,6 @@ static void be_large(void)
     }
 }
 
-static const struct mode calls[] = {
-    MODE(unshare_user),     MODE(unshare_mounts),       MODE(setns_mounts),
-    MODE(setns_time),       MODE(drop_capabilities),    MODE(become_other),
-    MODE(become_by_setuid), MODE(no_new_privileges),    MODE(drop_bounding),
-    MODE(become_batch),     MODE(restrict_by_landlock), MODE(take_one_cpu),
-    MODE(be_nice),
-};
-
 /* A thread in real time, on one CPU, makes the first large request. */
 static void *in_real_time(void *arg)
 {
@@ -314,7 +276,11 @@ int main(int argc, char **argv)
         return 0;
     }
     be_large();
-    CHECK(run_mode(calls, sizeof calls / sizeof calls[0], argv[1]) == 0);
+    CHECK(RUN_MODE(argv[1], MODE(unshare_user), MODE(unshare_mounts), MODE(setns_mounts),
+                   MODE(setns_time), MODE(drop_capabilities), MODE(become_other),
+                   MODE(become_by_setuid), MODE(no_new_privileges), MODE(drop_bounding),
+                   MODE(become_batch), MODE(restrict_by_landlock), MODE(take_one_cpu),
+                   MODE(be_nice)) == 0);
     bool same = all_alike();
     for (int i = 0; i < 8 && same; i++) {
         be_large();

@@ -9,16 +9,12 @@
 #include "victim.h"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <pty.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <threads.h>
 
 enum { MOST = 64, STACK = 65536, SECONDS = 3 };
@@ -176,14 +172,9 @@ static bool is_one_there(void)
 
     CHECK(tasks != NULL);
     for (struct dirent *d; (d = readdir(tasks)) != NULL;) {
-        char path[300], name[16] = "";
+        char path[300], name[8192];
         (void)snprintf(path, sizeof path, "/proc/self/task/%s/comm", d->d_name);
-        int fd = d->d_name[0] == '.' ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-        found =
-            (fd >= 0 && read(fd, name, sizeof name) > 0 && strncmp(name, "held", 4) == 0) || found;
-        if (fd >= 0) {
-            (void)close(fd);
-        }
+        found |= strncmp(proc_text(name, path, ""), "held", 4) == 0;
     }
     CHECK(closedir(tasks) == 0);
     return found;
@@ -192,10 +183,7 @@ static bool is_one_there(void)
 static void use_memory(void)
 {
     for (int i = 0; i < 3; i++) {
-        char *p = malloc(32 * MIB);
-        CHECK(p != NULL);
-        memset(p, 1, 32 * MIB);
-        free(p);
+        use(32 * MIB);
     }
 }
 

@@ -18,15 +18,6 @@ static void say(const char *text)
     (void)write(1, text, strlen(text));
 }
 
-static char *filled(size_t n)
-{
-    char *p = malloc(n);
-
-    CHECK(p != NULL);
-    memset(p, 1, n);
-    return p;
-}
-
 int main(int argc, char **argv)
 {
     char *held[MOST], *first[FREED];
@@ -41,9 +32,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < count; i++) {
         held[i] = filled(n);
     }
-    for (int i = 0; i < FREED; i++) {
-        free(first[i]);
-    }
+    FREE_ALL(first, FREED);
     CHECK((strcmp(argv[3], "prctl") == 0
                ? prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT)
                : syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 0, NULL)) == 0);
@@ -52,14 +41,10 @@ int main(int argc, char **argv)
         for (int k = 0; k < FREED; k++) {
             first[k] = filled(n);
         }
-        for (int k = 0; k < FREED; k++) {
-            free(first[k]);
-        }
+        FREE_ALL(first, FREED);
     }
     say("asked\n");
-    for (int i = 0; i < count; i++) {
-        free(held[i]);
-    }
+    FREE_ALL(held, count);
     say("freed\n");
     char *zero = calloc(1, n);
     say(zero != NULL && zero[n - 1] == 0 ? "cleared\n" : "none\n");

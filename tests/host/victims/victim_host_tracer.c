@@ -14,7 +14,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/ptrace.h>
-#include <sys/wait.h>
 
 #include <linux/ptrace.h> /* behind the other of that name */
 
@@ -27,16 +26,13 @@ static size_t lines;
 
 static void note_outside(pid_t tid, const struct __ptrace_syscall_info *info)
 {
-    char path[64], name[32], text[96];
+    char path[64], name[8192], text[96];
 
     snprintf(path, sizeof path, "/proc/%d/comm", tid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, name, sizeof name - 1) : 0;
-    close(fd);
-    name[n > 0 ? n - 1 : 0] = '\0';
+    name[strcspn(proc_text(name, path, ""), "\n")] = '\0';
     /* The first two arguments where they are no addresses: the same call is noted once. */
     unsigned long first = info->seccomp.args[0] & 0xffffffff, second = info->seccomp.args[1];
-    snprintf(text, sizeof text, "%s: call %d (%#lx, %#lx)", name, (int)info->seccomp.nr,
+    snprintf(text, sizeof text, "%.31s: call %d (%#lx, %#lx)", name, (int)info->seccomp.nr,
              first < 0x10000 || info->seccomp.nr == SYS_prctl ? first : 0,
              second < 0x10000 ? second : 0);
     for (size_t i = 0; i < lines; i++) {

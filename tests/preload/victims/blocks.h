@@ -4,6 +4,8 @@
 
 #include "victim.h"
 
+#include <stdatomic.h>
+
 struct block {
     char *p;
     size_t n;
@@ -21,6 +23,13 @@ static inline void drop(struct block *b)
         check(b);
         free(b->p);
         b->p = NULL;
+    }
+}
+
+static inline void drop_all(struct block b[], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        drop(&b[i]);
     }
 }
 
@@ -59,12 +68,37 @@ static inline void refill(struct block *b, uint64_t *seed)
         } else if (how == 2) {
             CHECK(posix_memalign(&q, 64 * KIB, n) == 0);
         } else {
-            q = malloc(n);
-            CHECK(q != NULL);
+            q = taken(n);
         }
     }
     *b = (struct block){q, n, next_random(seed)};
     stamp(b->p, b->n, b->seed);
+}
+
+static atomic_bool stop_churn;
+
+static inline void *churn(void *arg)
+{
+    uint64_t seed = (uintptr_t)arg + 4321;
+    struct block b[3] = {{NULL, 0, 0}};
+    while (!stop_churn) {
+        refill(&b[next_random(&seed) % 3], &seed);
+    }
+    drop_all(b, 3);
+    return NULL;
+}
+
+/* Threads that allocate until they are told to end. */
+static inline void start_churn(pthread_t t[], size_t n)
+{
+    stop_churn = 0;
+    start_threads(t, n, churn);
+}
+
+static inline void end_churn(const pthread_t t[], size_t n)
+{
+    stop_churn = 1;
+    join_threads(t, n);
 }
 
 #endif

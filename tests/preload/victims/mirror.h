@@ -1,27 +1,11 @@
-/* What the victims with a mirror share: the functions of whatever they run under, and what else a
- * program does meanwhile. */
+/* What the victims with a mirror share: what else a program does meanwhile. */
 #ifndef FAULTLESS_TESTS_PRELOAD_MIRROR_H
 #define FAULTLESS_TESTS_PRELOAD_MIRROR_H
 
-#include "victim.h"
+#include "api.h"
 
-#include "faultless/gpu.h"
-
-#include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-
-#define CALL(name) ((__typeof__(&name))symbol(#name))
-
-static inline void *symbol(const char *name)
-{
-    void *p = dlsym(RTLD_DEFAULT, name);
-
-    CHECK(p != NULL);
-    return p;
-}
 
 /* Memory comes, goes, moves and is trimmed all around. */
 static inline void storm(void)
@@ -42,9 +26,7 @@ static inline void storm(void)
             malloc_trim(0);
         }
     }
-    for (size_t k = 0; k < 16; k++) {
-        free(block[k]);
-    }
+    FREE_ALL(block, 16);
     malloc_trim(0);
 }
 

@@ -4,7 +4,6 @@
 
 #include "owned.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 enum { THREADS = 8, REQUESTS = 64, SHAPES = 2, LASTING = 8, CAUGHT = 4, POSTS = 32, STAY = 32 };

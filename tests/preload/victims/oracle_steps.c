@@ -1,7 +1,5 @@
 #include "oracle.h"
 
-#include <sys/wait.h>
-
 struct oracle oracle;
 struct post post[POSTS];
 

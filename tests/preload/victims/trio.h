@@ -5,11 +5,7 @@
 
 #include "blocks.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 
 struct trio {
     struct block before, it, after;
@@ -102,46 +98,24 @@ static inline void end_trio(struct trio *t)
     drop(&t->after);
 }
 
-static atomic_bool stop_churn;
-
-static inline void *churn(void *arg)
-{
-    uint64_t seed = (uintptr_t)arg + 4321;
-    struct block b[3] = {{NULL, 0, 0}};
-    while (!stop_churn) {
-        refill(&b[next_random(&seed) % 3], &seed);
-    }
-    for (size_t i = 0; i < 3; i++) {
-        drop(&b[i]);
-    }
-    return NULL;
-}
-
 static inline void while_others_allocate(void (*f)(void))
 {
     pthread_t t[2];
-    stop_churn = 0;
-    for (size_t i = 0; i < 2; i++) {
-        CHECK(pthread_create(&t[i], NULL, churn, (void *)i) == 0);
-    }
+    start_churn(t, 2);
     f();
-    stop_churn = 1;
-    for (size_t i = 0; i < 2; i++) {
-        CHECK(pthread_join(t[i], NULL) == 0);
-    }
+    end_churn(t, 2);
 }
 
 /* A child that judges for itself. */
 static inline void in_child(void (*f)(struct trio *), struct trio *t)
 {
-    int status;
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {
         f(t);
         _exit(0);
     }
-    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    ends_well(pid);
 }
 
 #endif

@@ -5,10 +5,13 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define KIB ((size_t)1 << 10)
@@ -51,6 +54,13 @@ static inline int is_stamped(const void *p, size_t n, uint64_t seed)
     return is_stamped_part(p, n, n, seed);
 }
 
+static inline int is_all(const void *p, size_t n, unsigned char value)
+{
+    const unsigned char *bytes = p;
+
+    return bytes[0] == value && memcmp(bytes, bytes + 1, n - 1) == 0;
+}
+
 static inline uint64_t next_random(uint64_t *state)
 {
     *state ^= *state << 13;
@@ -66,7 +76,9 @@ static inline const char *proc_text(char text[8192], const char *path, const cha
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, 8191) : 0;
 
-    close(fd);
+    if (fd >= 0) {
+        close(fd);
+    }
     text[n > 0 ? n : 0] = '\0';
     const char *p = strstr(text, key);
     return p != NULL ? p + strlen(key) : "";
@@ -85,6 +97,92 @@ static inline char proc_letter(const char *path, const char *key)
     char text[8192];
 
     return proc_text(text, path, key)[0];
+}
+
+/* KiB in memory. */
+static inline size_t rss_kib(void)
+{
+    return proc_number("/proc/self/status", "VmRSS:");
+}
+
+/* Page faults so far, of RUSAGE_SELF or RUSAGE_THREAD. */
+static inline long faults_of(int who)
+{
+    struct rusage u;
+
+    CHECK(getrusage((__rusage_who_t)who, &u) == 0);
+    return u.ru_minflt;
+}
+
+static inline void *taken(size_t n)
+{
+    void *p = malloc(n);
+
+    CHECK(p != NULL);
+    return p;
+}
+
+/* A block of ones. */
+static inline void *filled(size_t n)
+{
+    return memset(taken(n), 1, n);
+}
+
+static inline void use(size_t n)
+{
+    free(filled(n));
+}
+
+/* One that was stamped. */
+static inline void *written(size_t n, uint64_t seed)
+{
+    void *p = taken(n);
+
+    stamp(p, n, seed);
+    return p;
+}
+
+static inline int maps_have(const char *word)
+{
+    char line[512];
+    int found = 0;
+    FILE *f = fopen("/proc/self/maps", "r");
+
+    CHECK(f != NULL);
+    while (fgets(line, sizeof line, f) != NULL) {
+        found |= strstr(line, word) != NULL;
+    }
+    fclose(f);
+    return found;
+}
+
+#define FREE_ALL(p, n)                                                                             \
+    do {                                                                                           \
+        for (size_t i_ = 0; i_ < (size_t)(n); i_++) {                                              \
+            free((p)[i_]);                                                                         \
+        }                                                                                          \
+    } while (0)
+
+/* `f` has the thread's number. */
+static inline void start_threads(pthread_t t[], size_t n, void *(*f)(void *))
+{
+    for (size_t i = 0; i < n; i++) {
+        CHECK(pthread_create(&t[i], NULL, f, (void *)i) == 0);
+    }
+}
+
+static inline void join_threads(const pthread_t t[], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        CHECK(pthread_join(t[i], NULL) == 0);
+    }
+}
+
+static inline void ends_well(pid_t child)
+{
+    int status;
+
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
 }
 
 /* Where the whole suite runs many times, what runs for a time, or often, is to be short. */
@@ -107,6 +205,13 @@ struct mode {
 #f, f                                                                                      \
     }
 
+/* Defines a mode that is one call. */
+#define MODE_IS(name, call)                                                                        \
+    static void name(void)                                                                         \
+    {                                                                                              \
+        call;                                                                                      \
+    }
+
 static inline int run_mode(const struct mode *modes, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++) {
@@ -119,12 +224,15 @@ static inline int run_mode(const struct mode *modes, size_t n, const char *name)
     return 2;
 }
 
+#define RUN_MODE(name, ...)                                                                        \
+    run_mode((const struct mode[]){__VA_ARGS__},                                                   \
+             sizeof(const struct mode[]){__VA_ARGS__} / sizeof(struct mode), name)
+
 #define MAIN(...)                                                                                  \
     int main(int argc, char **argv)                                                                \
     {                                                                                              \
-        static const struct mode modes[] = {__VA_ARGS__};                                          \
         (void)argc;                                                                                \
-        return run_mode(modes, sizeof modes / sizeof modes[0], argv[1]);                           \
+        return RUN_MODE(argv[1], __VA_ARGS__);                                                     \
     }
 
 #endif

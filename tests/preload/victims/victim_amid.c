@@ -7,7 +7,6 @@
 #include "victim.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
@@ -46,9 +45,7 @@ static void *second(void *unused)
         static const struct timespec soon = {0, 100000};
         nanosleep(&soon, NULL);
     }
-    char *p = malloc(MIB);
-    CHECK(p != NULL);
-    stamp(p, MIB, 2);
+    char *p = written(MIB, 2);
     for (int i = 0; locks && i < MANY;
          i++) { /* it waits once: else for longer than a test may take */
         free(malloc(MIB));
@@ -69,8 +66,7 @@ int main(int argc, char **argv)
     CHECK(pthread_create(&t, NULL, second, NULL) == 0);
     while (!atomic_load(&armed)) {
     }
-    char *p = malloc(MIB);
-    CHECK(p != NULL);
+    char *p = taken(MIB);
     atomic_store(&amid, true); /* no key was wanted */
     stamp(p, MIB, 1);
     CHECK(pthread_join(t, NULL) == 0);

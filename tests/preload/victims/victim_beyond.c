@@ -4,8 +4,6 @@
  * room under a limit that the program sets. */
 #include "victim.h"
 
-#include <sys/resource.h>
-
 static void tell(const char *what, void *p)
 {
     int error = errno;
@@ -25,9 +23,7 @@ static void ask(size_t n, size_t small)
     tell("memalign", memalign(MIB, n));
     errno = posix_memalign(&p, 64, n);
     tell("posix_memalign", p);
-    char *old = malloc(small);
-    CHECK(old != NULL);
-    stamp(old, small, 3);
+    char *old = written(small, 3);
     p = realloc(old, n);
     CHECK(is_stamped(p != NULL ? p : old, small, 3));
     tell("realloc", p);

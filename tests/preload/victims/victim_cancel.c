@@ -3,8 +3,6 @@
  * thread cancelled behind the call, or in it? */
 #include "victim.h"
 
-#include <pthread.h>
-
 static pthread_barrier_t pending;
 static int behind;
 static const char *mode;

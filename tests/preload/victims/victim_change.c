@@ -1,37 +1,13 @@
 /* What a program asks of faultless while it runs, by fl_release and fl_option_set; what came of it
  * is the kernel's to say. */
+#include "api.h"
 #include "worker.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
 #include <stdbool.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-
-static int64_t (*release)(size_t keep);
-static int (*set)(const char *name, const char *value);
-static int (*begin)(void *context), (*end)(void *context);
-
-static void find_calls(void)
-{
-    *(void **)&release = dlsym(RTLD_DEFAULT, "fl_release");
-    *(void **)&set = dlsym(RTLD_DEFAULT, "fl_option_set");
-    *(void **)&begin = dlsym(RTLD_DEFAULT, "fl_step_begin");
-    *(void **)&end = dlsym(RTLD_DEFAULT, "fl_step_end");
-    CHECK(release != NULL && set != NULL && begin != NULL && end != NULL);
-}
 
 static size_t held(void)
 {
     return proc_number("/proc/self/smaps_rollup", "Anonymous:") * KIB;
-}
-
-static long faults(void)
-{
-    struct rusage u;
-
-    CHECK(getrusage(RUSAGE_SELF, &u) == 0);
-    return u.ru_minflt;
 }
 
 enum { BLOCKS = 64 };
@@ -43,9 +19,7 @@ static void take_all(void)
 {
     for (int i = 0; i < BLOCKS; i++) {
         size_t n = 100 * KIB + (size_t)i * 100 * KIB;
-        block[i] = malloc(n);
-        CHECK(block[i] != NULL);
-        memset(block[i], 1, n);
+        block[i] = filled(n);
     }
 }
 
@@ -69,7 +43,7 @@ static void release_leaves_what_it_is_told(void)
 {
     size_t before = held();
 
-    CHECK(release(SIZE_MAX) == 0);
+    CHECK(CALL(fl_release)(SIZE_MAX) == 0);
     for (int i = 0; i < 4; i++) { /* threads that rest have caches */
         pthread_t t;
         CHECK(pthread_create(&t, NULL, in_a_thread, NULL) == 0 && pthread_join(t, NULL) == 0);
@@ -77,13 +51,13 @@ static void release_leaves_what_it_is_told(void)
     take_all();
     size_t most = held();
     free_all();
-    CHECK(release(GIB) == 0);
-    CHECK(release(64 * MIB) > (int64_t)(100 * MIB));
+    CHECK(CALL(fl_release)(GIB) == 0);
+    CHECK(CALL(fl_release)(64 * MIB) > (int64_t)(100 * MIB));
     CHECK(held() <= before + 64 * MIB + slack && held() >= before + 56 * MIB);
     CHECK(most - held() >= 100 * MIB);
-    CHECK(release(0) >= (int64_t)(56 * MIB));
+    CHECK(CALL(fl_release)(0) >= (int64_t)(56 * MIB));
     CHECK(held() <= before + slack);
-    CHECK(release(0) == 0);
+    CHECK(CALL(fl_release)(0) == 0);
     take_all();                                  /* all as before */
     CHECK(held() >= before + 200 * MIB - slack); /* `most` has what waited, too */
     free_all();
@@ -91,11 +65,10 @@ static void release_leaves_what_it_is_told(void)
     if (child == 0) {
         take_all();
         free_all();
-        CHECK(release(0) >= 0 && set("decay_ms", "100") == 0);
+        CHECK(CALL(fl_release)(0) >= 0 && CALL(fl_option_set)("decay_ms", "100") == 0);
         _exit(0);
     }
-    int status;
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    ends_well(child);
 }
 
 /* What is free in a plan's arena goes, too, and the next step is served as before. */
@@ -104,14 +77,14 @@ static void release_takes_from_plans(void)
     size_t before = held();
 
     for (int i = 0; i < 12; i++) {
-        CHECK(begin(NULL) == 0);
+        CHECK(CALL(fl_step_begin)(NULL) == 0);
         take_all();
         free_all();
-        CHECK(end(NULL) == 0);
+        CHECK(CALL(fl_step_end)(NULL) == 0);
         if (i == 8) {
-            CHECK(release(GIB) == 0);
+            CHECK(CALL(fl_release)(GIB) == 0);
             CHECK(held() >= before + 100 * MIB);
-            CHECK(release(0) >= (int64_t)(100 * MIB));
+            CHECK(CALL(fl_release)(0) >= (int64_t)(100 * MIB));
             CHECK(held() <= before + 2 * slack);
         }
     }
@@ -119,14 +92,21 @@ static void release_takes_from_plans(void)
 
 static void wrong_names_and_values_are_refused(void)
 {
-    CHECK(set(NULL, "1") == -EINVAL && set("", "1") == -ENOENT && set("decay", "1") == -ENOENT);
-    CHECK(set("threshold", "1M") == -EPERM && set("FAULTLESS_NUMA", "off") == -EPERM);
-    CHECK(set("steps", "off") == -EPERM && set("gpu_limit", "1G") == -EPERM);
-    CHECK(set("decay_ms", "soon") == -EINVAL && set("decay_ms", "-1") == -EINVAL);
-    CHECK(set("decay_ms", "3600001") == -ERANGE && set("limit", "8X") == -EINVAL);
-    CHECK(set("trim", "never") == -EINVAL && set("stats", "jsno") == -EINVAL);
-    CHECK(set("FAULTLESS_DECAY_MS", "20000") == 0 && set("decay-ms", "20000") == 0);
-    CHECK(set("eager_max", NULL) == 0);
+    CHECK(CALL(fl_option_set)(NULL, "1") == -EINVAL && CALL(fl_option_set)("", "1") == -ENOENT &&
+          CALL(fl_option_set)("decay", "1") == -ENOENT);
+    CHECK(CALL(fl_option_set)("threshold", "1M") == -EPERM &&
+          CALL(fl_option_set)("FAULTLESS_NUMA", "off") == -EPERM);
+    CHECK(CALL(fl_option_set)("steps", "off") == -EPERM &&
+          CALL(fl_option_set)("gpu_limit", "1G") == -EPERM);
+    CHECK(CALL(fl_option_set)("decay_ms", "soon") == -EINVAL &&
+          CALL(fl_option_set)("decay_ms", "-1") == -EINVAL);
+    CHECK(CALL(fl_option_set)("decay_ms", "3600001") == -ERANGE &&
+          CALL(fl_option_set)("limit", "8X") == -EINVAL);
+    CHECK(CALL(fl_option_set)("trim", "never") == -EINVAL &&
+          CALL(fl_option_set)("stats", "jsno") == -EINVAL);
+    CHECK(CALL(fl_option_set)("FAULTLESS_DECAY_MS", "20000") == 0 &&
+          CALL(fl_option_set)("decay-ms", "20000") == 0);
+    CHECK(CALL(fl_option_set)("eager_max", NULL) == 0);
     free(malloc(MIB));
 }
 
@@ -138,13 +118,13 @@ static void memory_decays_sooner(void)
     take_all();
     free_all();
     CHECK(held() >= before + 100 * MIB);
-    CHECK(set("decay_ms", "40") == 0);
+    CHECK(CALL(fl_option_set)("decay_ms", "40") == 0);
     for (int i = 0; held() > before + slack; i++) { /* without a worker it is requests that do it */
         CHECK(i < 3000);
         nap(10);
         free(malloc(64 * KIB));
     }
-    CHECK(set("decay_ms", "0") == 0);
+    CHECK(CALL(fl_option_set)("decay_ms", "0") == 0);
     take_all();
     free_all();
     size_t most = held();
@@ -160,9 +140,9 @@ static void a_limit_counts_at_once(void)
     take_all();
     free_all();
     CHECK(held() >= before + 100 * MIB);
-    CHECK(set("limit", "32M") == 0);
+    CHECK(CALL(fl_option_set)("limit", "32M") == 0);
     CHECK(held() <= before + 32 * MIB + slack);
-    CHECK(set("limit", NULL) == 0);
+    CHECK(CALL(fl_option_set)("limit", NULL) == 0);
 }
 
 static void blocks_come_populated(void)
@@ -171,12 +151,11 @@ static void blocks_come_populated(void)
     char *wait = malloc(LEN); /* freed later: its memory must not serve */
 
     CHECK(wait != NULL);
-    CHECK(set("eager_max", "64M") == 0);
-    char *p = malloc(LEN + MIB);
-    CHECK(p != NULL);
-    long from = faults();
+    CHECK(CALL(fl_option_set)("eager_max", "64M") == 0);
+    char *p = taken(LEN + MIB);
+    long from = faults_of(RUSAGE_SELF);
     memset(p, 1, LEN + MIB);
-    printf("faults %ld\n", faults() - from);
+    printf("faults %ld\n", faults_of(RUSAGE_SELF) - from);
     free(p);
     free(wait);
 }
@@ -185,9 +164,10 @@ static void statistics_go_where_it_says(void)
 {
     free(malloc(MIB));
     for (int i = 0; i < 1000; i++) { /* what was said before takes no more room */
-        CHECK(set("stats", "/tmp/not-this-one") == 0 && set("stats", "table") == 0);
+        CHECK(CALL(fl_option_set)("stats", "/tmp/not-this-one") == 0 &&
+              CALL(fl_option_set)("stats", "table") == 0);
     }
-    CHECK(set("stats", NULL) == 0 && set("stats", "json") == 0);
+    CHECK(CALL(fl_option_set)("stats", NULL) == 0 && CALL(fl_option_set)("stats", "json") == 0);
 }
 
 static void trims_give_nothing(void)
@@ -195,31 +175,21 @@ static void trims_give_nothing(void)
     take_all();
     free_all();
     size_t most = held();
-    CHECK(set("trim", "ignore") == 0);
+    CHECK(CALL(fl_option_set)("trim", "ignore") == 0);
     CHECK(malloc_trim(0) == 0 && held() >= most - slack);
-    CHECK(set("trim", "give") == 0);
+    CHECK(CALL(fl_option_set)("trim", "give") == 0);
     CHECK(malloc_trim(0) == 1 && held() <= most - 100 * MIB);
 }
 
 static void nothing_is_served(void)
 {
     free(malloc(MIB));
-    CHECK(release(0) == 0 && set("decay_ms", "100") == -ENOSYS);
-    CHECK(set("decay", "100") == -ENOENT && set("threshold", "1M") == -EPERM);
+    CHECK(CALL(fl_release)(0) == 0 && CALL(fl_option_set)("decay_ms", "100") == -ENOSYS);
+    CHECK(CALL(fl_option_set)("decay", "100") == -ENOENT &&
+          CALL(fl_option_set)("threshold", "1M") == -EPERM);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct mode modes[] = {MODE(release_leaves_what_it_is_told),
-                                        MODE(release_takes_from_plans),
-                                        MODE(wrong_names_and_values_are_refused),
-                                        MODE(memory_decays_sooner),
-                                        MODE(a_limit_counts_at_once),
-                                        MODE(blocks_come_populated),
-                                        MODE(statistics_go_where_it_says),
-                                        MODE(trims_give_nothing),
-                                        MODE(nothing_is_served)};
-
-    find_calls();
-    return run_mode(modes, sizeof modes / sizeof modes[0], argc > 1 ? argv[1] : NULL);
-}
+MAIN(MODE(release_leaves_what_it_is_told), MODE(release_takes_from_plans),
+     MODE(wrong_names_and_values_are_refused), MODE(memory_decays_sooner),
+     MODE(a_limit_counts_at_once), MODE(blocks_come_populated), MODE(statistics_go_where_it_says),
+     MODE(trims_give_nothing), MODE(nothing_is_served))

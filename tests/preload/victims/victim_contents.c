@@ -2,17 +2,10 @@
  * it; their bytes after realloc; room for all of their usable size. */
 #include "victim.h"
 
-#include <pthread.h>
-
 static const size_t sizes[] = {
     60 * KIB, 64 * KIB - 1, 64 * KIB,       65 * KIB, 100 * KIB + 7,  MIB - 1,      MIB,
     2 * MIB,  2 * MIB + 1,  3 * MIB + 5000, 8 * MIB,  16 * MIB + 300, 32 * MIB + 7, 33 * MIB};
 enum { NSIZES = sizeof sizes / sizeof sizes[0] };
-
-static int is_zero(const unsigned char *p, size_t n)
-{
-    return p[0] == 0 && memcmp(p, p + 1, n - 1) == 0;
-}
 
 static void calloc_same_size(void)
 {
@@ -22,7 +15,7 @@ static void calloc_same_size(void)
             memset(p, 0xff, malloc_usable_size(p));
             free(p);
             p = calloc(1, sizes[i]);
-            CHECK(is_zero(p, malloc_usable_size(p)));
+            CHECK(is_all(p, malloc_usable_size(p), 0));
             memset(p, 0xff, malloc_usable_size(p));
             free(p);
         }
@@ -41,7 +34,7 @@ static void calloc_in_pieces(void)
         }
         for (size_t i = 0; i < 16; i++) {
             piece[i] = calloc(1, sizes[(i + (size_t)round) % NSIZES] / 4);
-            CHECK(is_zero(piece[i], malloc_usable_size(piece[i])));
+            CHECK(is_all(piece[i], malloc_usable_size(piece[i]), 0));
         }
         for (size_t i = 0; i < 16; i++) {
             memset(piece[i], 0xff, malloc_usable_size(piece[i]));
@@ -57,7 +50,7 @@ static void calloc_lazy(void)
 {
     for (int i = 0; i < 3; i++) {
         unsigned char *p = calloc(1, 96 * MIB);
-        CHECK(is_zero(p, malloc_usable_size(p)));
+        CHECK(is_all(p, malloc_usable_size(p), 0));
         memset(p, 0xff, malloc_usable_size(p));
         free(p);
     }

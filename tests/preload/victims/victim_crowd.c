@@ -7,7 +7,6 @@
  * ends when it holds no more, or never. */
 #include "victim.h"
 
-#include <pthread.h>
 #include <time.h>
 
 enum { THREADS_MOST = 400, BLOCKS_MOST = 32, ROUNDS = 3, MORE = 4096, POLL_NS = 5000000 };
@@ -23,16 +22,12 @@ static void work(void)
     char *block[BLOCKS_MOST];
 
     for (int i = 0; i < nblocks; i++) {
-        block[i] = malloc(len + (size_t)i * MORE);
-        CHECK(block[i] != NULL);
-        memset(block[i], 1, len + (size_t)i * MORE);
+        block[i] = filled(len + (size_t)i * MORE);
     }
     if (how == 'h') {
         (void)pthread_barrier_wait(&all_have);
     }
-    for (int i = 0; i < nblocks; i++) {
-        free(block[i]);
-    }
+    FREE_ALL(block, nblocks);
 }
 
 static void *thread(void *unused)
@@ -71,9 +66,7 @@ int main(int argc, char **argv)
     CHECK(pthread_barrier_init(&all_have, NULL, n) == 0);
     CHECK(pthread_barrier_init(&all_rest, NULL, n + 1) == 0);
     CHECK(pthread_barrier_init(&all_go, NULL, n + 1) == 0);
-    for (unsigned i = 0; i < n; i++) {
-        CHECK(pthread_create(&id[i], NULL, thread, NULL) == 0);
-    }
+    start_threads(id, n, thread);
     (void)pthread_barrier_wait(&all_rest);
     size_t first = rss();
     nanosleep(&tenth, NULL);
@@ -83,8 +76,6 @@ int main(int argc, char **argv)
     }
     printf("first %zu, 100 ms later %zu, rss %zu KiB\n", first, soon, now);
     (void)pthread_barrier_wait(&all_go);
-    for (unsigned i = 0; i < n; i++) {
-        CHECK(pthread_join(id[i], NULL) == 0);
-    }
+    join_threads(id, n);
     return 0;
 }

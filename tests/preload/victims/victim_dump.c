@@ -1,9 +1,7 @@
 /* What a core dump would have of this process: what is resident and has no flag dd in smaps. */
 #include "worker.h"
 
-#include <pthread.h>
 #include <stdbool.h>
-#include <sys/wait.h>
 
 enum { PIECES = 100, MOST_FREE = 8 };
 
@@ -66,8 +64,7 @@ static void freed(void)
 static void take_pieces(void)
 {
     for (size_t i = 0; i < PIECES; i++) {
-        piece[i] = malloc(4 * MIB);
-        stamp(piece[i], 4 * MIB, i);
+        piece[i] = written(4 * MIB, i);
     }
 }
 
@@ -95,8 +92,7 @@ static void live_stays(void)
     check_pieces();
     for (size_t i = 0; i < PIECES; i += 3) { /* into what is not dumped, in pieces */
         if (piece[i] == NULL) {
-            piece[i] = malloc(4 * MIB);
-            stamp(piece[i], 4 * MIB, i);
+            piece[i] = written(4 * MIB, i);
         }
     }
     char *grown = realloc(malloc(64 * MIB), 200 * MIB);
@@ -111,21 +107,18 @@ static void in_child(void)
     size_t before = dumped_mib();
 
     use(300 * MIB);
-    char *p = malloc(20 * MIB);
-    stamp(p, 20 * MIB, 1);
+    char *p = written(20 * MIB, 1);
     wait_until_dumped(before + 20 + MOST_FREE);
     pid_t pid = fork();
     if (pid == 0) {
-        char *q = malloc(100 * MIB);
-        stamp(q, 100 * MIB, 2);
+        char *q = written(100 * MIB, 2);
         CHECK(is_dumped(p, 20 * MIB) && is_dumped(q, 100 * MIB));
         free(q);
         wait_until_dumped(before + 20 + MOST_FREE);
         CHECK(is_stamped(p, 20 * MIB, 1) && is_dumped(p, 20 * MIB));
         _exit(0);
     }
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    ends_well(pid);
     CHECK(is_stamped(p, 20 * MIB, 1) && is_dumped(p, 20 * MIB));
 }
 

@@ -3,7 +3,6 @@
 #include "victim.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 
 static char *from_constructor, *small_from_constructor, *for_atexit, *for_destructor;
 static int late;
@@ -13,10 +12,8 @@ __attribute__((constructor(101))) static void first(void)
     if (getenv("VICTIM_CLOSES") != NULL) {
         close_range(3, ~0U, 0);
     }
-    from_constructor = malloc(3 * MIB);
-    stamp(from_constructor, 3 * MIB, 1);
-    small_from_constructor = malloc(100);
-    stamp(small_from_constructor, 100, 2);
+    from_constructor = written(3 * MIB, 1);
+    small_from_constructor = written(100, 2);
     for_destructor = calloc(1, 5 * MIB);
 }
 
@@ -25,8 +22,7 @@ __attribute__((destructor(101))) static void last(void)
     if (late) {
         CHECK(is_stamped(for_destructor, 5 * MIB, 4));
         free(realloc(for_destructor, 7 * MIB));
-        char *p = malloc(2 * MIB);
-        stamp(p, 2 * MIB, 5);
+        char *p = written(2 * MIB, 5);
         CHECK(is_stamped(p, 2 * MIB, 5));
         free(p);
     }
@@ -49,8 +45,7 @@ static void before_main(void)
 static void after_main(void)
 {
     late = 1;
-    for_atexit = malloc(4 * MIB);
-    stamp(for_atexit, 4 * MIB, 3);
+    for_atexit = written(4 * MIB, 3);
     stamp(for_destructor, 5 * MIB, 4);
     CHECK(atexit(at_exit) == 0);
     exit(0);
@@ -89,25 +84,10 @@ static void loaders_blocks(void)
     free(malloc(MIB));
 }
 
-/* Another name space has its own libc, which knows nothing of us: its blocks never meet ours. */
-static void other_namespace(void)
-{
-    void *lib = dlmopen(LM_ID_NEWLM, "libc.so.6", RTLD_NOW);
-    CHECK(lib != NULL);
-    void *(*their_malloc)(size_t) = (void *(*)(size_t))dlsym(lib, "malloc");
-    void (*their_free)(void *) = (void (*)(void *))dlsym(lib, "free");
-    char *p = their_malloc(3 * MIB), *q = malloc(3 * MIB);
-    stamp(p, 3 * MIB, 1);
-    stamp(q, 3 * MIB, 2);
-    their_free(p);
-    free(q);
-}
-
 static void quick(void)
 {
     free(malloc(MIB));
     quick_exit(0);
 }
 
-MAIN(MODE(before_main), MODE(after_main), MODE(missing_symbol), MODE(loaders_blocks),
-     MODE(other_namespace), MODE(quick))
+MAIN(MODE(before_main), MODE(after_main), MODE(missing_symbol), MODE(loaders_blocks), MODE(quick))

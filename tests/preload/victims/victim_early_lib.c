@@ -7,8 +7,7 @@ static char *large, *small;
 
 __attribute__((constructor(101))) static void before_any_thread(void)
 {
-    large = malloc(3 * MIB);
-    stamp(large, 3 * MIB, 1);
+    large = written(3 * MIB, 1);
     small = calloc(1, 100);
     CHECK(dlsym(RTLD_NEXT, "no_such_name_anywhere") == NULL && dlerror() != NULL);
     large = realloc(large, 6 * MIB);

@@ -2,10 +2,11 @@
  * a call. Nothing of it depends on the allocator. */
 #include "victim.h"
 
-#include <sys/resource.h>
-
 enum { UNTOUCHED = 77 };
 static const size_t huge = (size_t)1 << 62, top = (size_t)1 << 63;
+static const size_t aligns[] = {
+    64, 4096, 0, 1, 2, 3, 4, 8, 24, 5000, (size_t)1 << 62, (size_t)1 << 63};
+enum { ALIGNS = sizeof aligns / sizeof aligns[0] };
 static void *p;
 
 static void say(const char *call, const char *result)
@@ -34,24 +35,20 @@ static const char *number(int rc)
 static void posix(size_t n)
 {
     printf("posix_memalign of %zu\n", n);
-    CODE(posix_memalign(&p, 64, n));
-    CODE(posix_memalign(&p, 4096, n));
-    CODE(posix_memalign(&p, 0, n));
-    CODE(posix_memalign(&p, 3, n));
-    CODE(posix_memalign(&p, 4, n));
-    CODE(posix_memalign(&p, 24, n));
-    CODE(posix_memalign(&p, huge, n));
-    CODE(posix_memalign(&p, top, n));
+    for (size_t i = 0; i < ALIGNS; i++) {
+        CODE(posix_memalign(&p, aligns[i], n));
+    }
 }
 
 static void aligned(size_t n)
 {
     printf("aligned of %zu\n", n);
-    BLOCK(aligned_alloc(64, n));
-    BLOCK(memalign(64, n));
+    for (size_t i = 0; i < ALIGNS; i++) {
+        BLOCK(aligned_alloc(aligns[i], n));
+        BLOCK(memalign(aligns[i], n));
+    }
     BLOCK(aligned_alloc(top + 8, n));
     BLOCK(memalign(top + 8, n));
-    BLOCK(aligned_alloc(top, n));
     BLOCK(valloc(n));
     BLOCK(pvalloc(n));
 }
@@ -77,9 +74,9 @@ static void plain(size_t n)
 
 int main(void)
 {
-    const size_t sizes[] = {1,    60000,       64 * KIB,     MIB,           40 * MIB,
-                            huge, PTRDIFF_MAX, SIZE_MAX / 2, (size_t)-4095, SIZE_MAX};
-    volatile size_t none = 0;
+    const size_t sizes[] = {0,        1,    100,         60000, 64 * KIB,      MIB,
+                            40 * MIB, huge, PTRDIFF_MAX, top,   (size_t)-4095, SIZE_MAX};
+    volatile size_t none = 0, much = top; /* volatile: gcc must not warn of what is meant */
 
     errno = UNTOUCHED;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -89,6 +86,18 @@ int main(void)
     }
     BLOCK(realloc(malloc(MIB), none));
     BLOCK(realloc(malloc(100), none));
+    BLOCK(realloc(NULL, none));
+    CHECK(malloc(none) != malloc(none));
+    char *kept = written(3 * MIB, 1); /* by a realloc that fails */
+    CHECK(realloc(kept, PTRDIFF_MAX) == NULL && reallocarray(kept, much, 4) == NULL);
+    CHECK(is_stamped(kept, 3 * MIB, 1));
+    errno = UNTOUCHED;
+    BLOCK(calloc(16, much / 8));
+    /* 2^40: glibc refuses, having no such span; a block is as good when it is aligned */
+    int rc = posix_memalign(&p, (size_t)1 << 40, 3 * MIB);
+    CHECK(rc == ENOMEM || (rc == 0 && (uintptr_t)p % ((size_t)1 << 40) == 0));
+    errno = UNTOUCHED;
+    KEPT(free(NULL));
     KEPT(malloc_usable_size(NULL));
     KEPT(malloc_trim(0));
     KEPT(mallinfo2());

@@ -1,13 +1,12 @@
 /* Takes blocks until there are no more, frees them, takes again. Prints how many MiB it got each
  * time.
  *
- *   victim_fill BLOCK_KIB TOUCH_PERCENT MAX_MIB [small|late LIMIT_MIB]
+ *   victim_fill BLOCK_KIB TOUCH_PERCENT MAX_MIB [small | late LIMIT_MIB | turns SMALL_MIB]
  *
  * small: then MAX_MIB of blocks of 1000 bytes. late: RLIMIT_AS is set by the program itself, after
- * its first block. */
+ * its first block. turns: and SMALL_MIB of small ones, three times; under glibc each finds the
+ * other's memory. */
 #include "victim.h"
-
-#include <sys/resource.h>
 
 struct block {
     struct block *next;
@@ -57,11 +56,17 @@ int main(int argc, char **argv)
         free(malloc(len));
         CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
     }
+    for (int round = 0; round < 3 && strcmp(then, "turns") == 0; round++) {
+        printf("large %zu ", fill(len, touch, max, &b));
+        empty(b);
+        printf("small %zu\n", fill(1000, 100, strtoul(argv[5], NULL, 10), &b));
+        empty(b);
+    }
     printf("first %zu\n", fill(len, touch, max, &b));
     empty(b);
     printf("again %zu\n", fill(len, touch, max, &b));
     empty(b);
-    if (*then != '\0') {
+    if (strcmp(then, "small") == 0 || strcmp(then, "late") == 0) {
         printf("small %zu\n", fill(1000, 100, max, &b));
         empty(b);
     }

@@ -3,8 +3,6 @@
 #include "victim.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
-#include <sys/wait.h>
 
 enum { CHILDREN = 200, THREADS = 8 };
 
@@ -25,12 +23,8 @@ static void child(void)
     pthread_t t[THREADS];
 
     CHECK(pthread_barrier_init(&together, NULL, THREADS) == 0);
-    for (int i = 0; i < THREADS; i++) {
-        CHECK(pthread_create(&t[i], NULL, step, NULL) == 0);
-    }
-    for (int i = 0; i < THREADS; i++) {
-        CHECK(pthread_join(t[i], NULL) == 0);
-    }
+    start_threads(t, THREADS, step);
+    join_threads(t, THREADS);
 }
 
 int main(void)
@@ -39,13 +33,12 @@ int main(void)
     *(void **)&end = dlsym(RTLD_DEFAULT, "fl_step_end");
     CHECK(begin != NULL && end != NULL);
     for (int i = 0; i < CHILDREN; i++) {
-        int status;
         pid_t pid = fork();
         if (pid == 0) {
             child();
             _exit(0);
         }
-        CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+        ends_well(pid);
     }
     return 0;
 }

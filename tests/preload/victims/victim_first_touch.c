@@ -3,12 +3,9 @@
  *   victim_first_touch MODE    see main. Prints nothing. */
 #include "victim.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 /* BARE: blocks that come without memory for the kernel to fill: there may be no thread that
  * serves. */
@@ -23,14 +20,6 @@ static bool is_there(const void *p)
 
     CHECK(mincore((void *)page, 1, &there) == 0);
     return (there & 1) != 0;
-}
-
-static char *block(size_t n)
-{
-    char *p = malloc(n);
-
-    CHECK(p != NULL);
-    return p;
 }
 
 /* Are first touches served of the map that `p` lies in (userfaultfd(2), "um" in smaps)? */
@@ -57,7 +46,7 @@ static bool is_served(const void *p)
 static void prime(void)
 {
     for (int i = 0, bare = 0; i < PRIMED && bare < BARE; i++) {
-        primed[i] = block(32 * MIB);
+        primed[i] = taken(32 * MIB);
         bool there = is_there(primed[i] + 8 * MIB);
         bool served = !there && is_served(primed[i] + 8 * MIB);
         if (there || served) {
@@ -99,7 +88,7 @@ static void in_parallel(void)
 static void by_the_kernel(void)
 {
     int fd = open("/proc/self/exe", O_RDONLY);
-    char *p = block(4 * each), *end = p + 4 * each;
+    char *p = taken(4 * each), *end = p + 4 * each;
     ssize_t whole = pread(fd, p, KIB, 0), n;
 
     CHECK(fd >= 0 && whole == (ssize_t)KIB);
@@ -114,7 +103,7 @@ static void by_the_kernel(void)
 /* Holes in a huge page that is there. */
 static void given_up_in_part(void)
 {
-    char *p = block(4 * each);
+    char *p = taken(4 * each);
     char *at = (char *)(((uintptr_t)p + 3 * huge) & ~(huge - 1));
 
     memset(at, 1, huge);
@@ -128,7 +117,7 @@ static void given_up_in_part(void)
 
 static void without_maps_to_spare(void)
 {
-    char *p = block(8 * each);
+    char *p = taken(8 * each);
     int prot = PROT_READ;
 
     while (mmap(NULL, 4 * KIB, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) {
@@ -143,7 +132,7 @@ static void without_maps_to_spare(void)
 
 static void resized(void)
 {
-    char *p = block(2 * each);
+    char *p = taken(2 * each);
 
     for (size_t n = 2 * each; n < 4 * each; n += huge) {
         p = realloc(p, n + huge);
@@ -158,9 +147,7 @@ static void resized(void)
 
 static void in_a_child(void)
 {
-    char *p = block(4 * each);
-    int status;
-
+    char *p = taken(4 * each);
     stamp(p, each, 5);
     pid_t pid = fork();
     CHECK(pid >= 0);
@@ -173,31 +160,15 @@ static void in_a_child(void)
         _exit(0);
     }
     stamp(p, 4 * each, 7);
-    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    ends_well(pid);
     CHECK(is_stamped(p, 4 * each, 7));
     free(p);
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} modes[] = {
-    {"in_parallel", in_parallel},
-    {"by_the_kernel", by_the_kernel},
-    {"given_up_in_part", given_up_in_part},
-    {"without_maps_to_spare", without_maps_to_spare},
-    {"resized", resized},
-    {"in_a_child", in_a_child},
-};
-
 int main(int argc, char **argv)
 {
     prime();
-    for (size_t i = 0; argc == 2 && i < sizeof modes / sizeof modes[0]; i++) {
-        if (strcmp(argv[1], modes[i].name) == 0) {
-            modes[i].run();
-            return 0;
-        }
-    }
-    return 2;
+    return RUN_MODE(argc > 1 ? argv[1] : NULL, MODE(in_parallel), MODE(by_the_kernel),
+                    MODE(given_up_in_part), MODE(without_maps_to_spare), MODE(resized),
+                    MODE(in_a_child));
 }

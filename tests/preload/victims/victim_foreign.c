@@ -54,10 +54,7 @@ static void discards(struct trio *t)
     check_rest(t);
     check_part(t, 1);
 }
-static void dontneed_and_free(void)
-{
-    both_ways(discards);
-}
+MODE_IS(dontneed_and_free, both_ways(discards))
 
 static void advises(struct trio *t)
 {
@@ -73,10 +70,7 @@ static void advises(struct trio *t)
     (void)madvise(t->part, t->part_len, MADV_UNMERGEABLE);
     check(&t->it);
 }
-static void advice(void)
-{
-    both_ways(advises);
-}
+MODE_IS(advice, both_ways(advises))
 
 static void child_without_part(struct trio *t)
 {
@@ -93,10 +87,7 @@ static void withholds(struct trio *t)
     CHECK(madvise(t->part, t->part_len, MADV_DOFORK) == 0);
     check(&t->it);
 }
-static void dontfork_and_dofork(void)
-{
-    both_ways(withholds);
-}
+MODE_IS(dontfork_and_dofork, both_ways(withholds))
 
 static void child_with_zeros(struct trio *t)
 {
@@ -119,10 +110,7 @@ static void wipes(struct trio *t)
     in_child(child_with_all, t);
     check(&t->it);
 }
-static void wipeonfork_and_keeponfork(void)
-{
-    both_ways(wipes);
-}
+MODE_IS(wipeonfork_and_keeponfork, both_ways(wipes))
 
 /* mprotect */
 static void protects(struct trio *t)
@@ -138,10 +126,7 @@ static void protects(struct trio *t)
     CHECK(mprotect(t->part, t->part_len, PROT_READ | PROT_WRITE) == 0);
     check(&t->it);
 }
-static void mprotect_and_back(void)
-{
-    both_ways(protects);
-}
+MODE_IS(mprotect_and_back, both_ways(protects))
 
 /* mremap, munmap, mmap: between going and coming back there is a hole that another thread's map
  * might fall into */
@@ -158,10 +143,7 @@ static void remaps(struct trio *t)
           t->part);
     check(&t->it);
 }
-static void mremap_away_and_back(void)
-{
-    quietly(remaps);
-}
+MODE_IS(mremap_away_and_back, quietly(remaps))
 
 static void empties(struct trio *t)
 {
@@ -174,10 +156,7 @@ static void empties(struct trio *t)
         check(&t->it);
     }
 }
-static void mremap_dontunmap(void)
-{
-    both_ways(empties);
-}
+MODE_IS(mremap_dontunmap, both_ways(empties))
 
 static void unmaps(struct trio *t)
 {
@@ -188,10 +167,7 @@ static void unmaps(struct trio *t)
     check_rest(t);
     check_zero(t->part, t->part_len);
 }
-static void munmap_and_mmap(void)
-{
-    quietly(unmaps);
-}
+MODE_IS(munmap_and_mmap, quietly(unmaps))
 
 static void maps_over(struct trio *t)
 {
@@ -200,10 +176,7 @@ static void maps_over(struct trio *t)
     check_rest(t);
     check_zero(t->part, t->part_len);
 }
-static void mmap_over(void)
-{
-    both_ways(maps_over);
-}
+MODE_IS(mmap_over, both_ways(maps_over))
 
 /* mlock, as much as an ordinary user may */
 static void locks(struct trio *t)
@@ -220,10 +193,7 @@ static void locks(struct trio *t)
     check(&t->it);
     CHECK(munlock(t->part, n) == 0);
 }
-static void mlock_and_munlock(void)
-{
-    both_ways(locks);
-}
+MODE_IS(mlock_and_munlock, both_ways(locks))
 
 static void locks_all(struct trio *t)
 {
@@ -242,10 +212,7 @@ static void locks_all(struct trio *t)
     drop(&c);
     check(&t->it);
 }
-static void mlockall_and_back(void)
-{
-    both_ways(locks_all);
-}
+MODE_IS(mlockall_and_back, both_ways(locks_all))
 
 /* Descriptors. What the allocator had open, it may have lost. */
 static void warm(void)
@@ -356,10 +323,9 @@ static void exec_fds(void)
     static char self[] = "/proc/self/exe", mode[] = "count_fds";
     char *const args[] = {self, mode, NULL};
     pid_t pid;
-    int status;
     warm();
     CHECK(posix_spawn(&pid, self, NULL, NULL, args, environ) == 0);
-    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    ends_well(pid);
     execv(self, args);
 }
 

@@ -1,11 +1,9 @@
 /* Children of a process whose threads are allocating. */
 #include "victim.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <ucontext.h>
 
 extern char **environ;
@@ -16,8 +14,7 @@ static void *churn(void *arg)
     uint64_t seed = (uintptr_t)arg + 1;
     while (!stop) {
         size_t n = 10 * KIB + next_random(&seed) % (2 * MIB);
-        char *p = malloc(n);
-        stamp(p, n, seed);
+        char *p = written(n, seed);
         CHECK(is_stamped(p, n, seed));
         free(p);
     }
@@ -28,19 +25,11 @@ static void *work_once(void *arg)
 {
     for (size_t i = 0; i < 5; i++) {
         size_t n = 100 * KIB + i * MIB;
-        char *p = malloc(n);
-        stamp(p, n, i);
+        char *p = written(n, i);
         CHECK(is_stamped(p, n, i));
         free(p);
     }
     return arg;
-}
-
-static void reap(pid_t pid)
-{
-    int status;
-    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
-    CHECK(status == 0);
 }
 
 static void live_in_child(char *inherited, int depth)
@@ -50,13 +39,9 @@ static void live_in_child(char *inherited, int depth)
     stamp(inherited, 3 * MIB, 10);
     char *grown = realloc(inherited, 5 * MIB);
     CHECK(is_stamped_part(grown, 3 * MIB, 3 * MIB, 10));
-    for (size_t i = 0; i < 2; i++) {
-        CHECK(pthread_create(&t[i], NULL, work_once, NULL) == 0);
-    }
+    start_threads(t, 2, work_once);
     work_once(NULL);
-    for (size_t i = 0; i < 2; i++) {
-        pthread_join(t[i], NULL);
-    }
+    join_threads(t, 2);
     if (depth > 0) {
         stamp(grown, 3 * MIB, 9);
         CHECK(grown[3 * MIB - 1] == 9);
@@ -65,7 +50,7 @@ static void live_in_child(char *inherited, int depth)
             live_in_child(grown, depth - 1);
             _exit(0);
         }
-        reap(pid);
+        ends_well(pid);
     }
     free(grown);
 }
@@ -73,11 +58,8 @@ static void live_in_child(char *inherited, int depth)
 static void forks(int n, int depth, int by_exit)
 {
     pthread_t t[3];
-    char *p = malloc(3 * MIB);
-    stamp(p, 3 * MIB, 9);
-    for (size_t i = 0; i < 3; i++) {
-        CHECK(pthread_create(&t[i], NULL, churn, (void *)i) == 0);
-    }
+    char *p = written(3 * MIB, 9);
+    start_threads(t, 3, churn);
     for (int i = 0; i < n; i++) {
         pid_t pid = fork();
         if (pid == 0) {
@@ -87,53 +69,16 @@ static void forks(int n, int depth, int by_exit)
             }
             _exit(0);
         }
-        reap(pid);
+        ends_well(pid);
         CHECK(is_stamped(p, 3 * MIB, 9));
     }
     stop = 1;
-    for (size_t i = 0; i < 3; i++) {
-        pthread_join(t[i], NULL);
-    }
+    join_threads(t, 3);
     free(p);
 }
 
-static void many(void)
-{
-    forks((int)at_most(200), 0, 0);
-}
-static void nested(void)
-{
-    forks(5, 3, 0);
-}
-static void by_exit(void)
-{
-    forks(20, 0, 1);
-}
-
-/* Two threads that fork, against each other. */
-static void *fork_loop(void *arg)
-{
-    for (long i = 0; i < at_most(50); i++) {
-        pid_t pid = fork();
-        if (pid == 0) {
-            work_once(NULL);
-            _exit(0);
-        }
-        reap(pid);
-        work_once(NULL);
-    }
-    return arg;
-}
-static void two_forkers(void)
-{
-    pthread_t t[2];
-    for (size_t i = 0; i < 2; i++) {
-        CHECK(pthread_create(&t[i], NULL, fork_loop, NULL) == 0);
-    }
-    for (size_t i = 0; i < 2; i++) {
-        pthread_join(t[i], NULL);
-    }
-}
+MODE_IS(nested, forks(5, 3, 0))
+MODE_IS(by_exit, forks(20, 0, 1))
 
 /* The child frees what threads that it does not have had in their caches. */
 static void others_blocks(void)
@@ -145,8 +90,7 @@ static void others_blocks(void)
         CHECK(pthread_create(&t[i], NULL, work_once, NULL) == 0 && pthread_join(t[i], NULL) == 0);
     }
     for (size_t i = 0; i < N; i++) {
-        p[i] = malloc(100 * KIB * (i + 1));
-        stamp(p[i], 100 * KIB * (i + 1), i);
+        p[i] = written(100 * KIB * (i + 1), i);
     }
     pid_t pid = fork();
     if (pid == 0) {
@@ -158,7 +102,7 @@ static void others_blocks(void)
         malloc_trim(0);
         _exit(0);
     }
-    reap(pid);
+    ends_well(pid);
     for (size_t i = 0; i < N; i++) {
         CHECK(is_stamped(p[i], 100 * KIB * (i + 1), i));
         free(p[i]);
@@ -168,16 +112,12 @@ static void others_blocks(void)
 static void with_churn(void (*f)(void))
 {
     pthread_t t[2];
-    for (size_t i = 0; i < 2; i++) {
-        CHECK(pthread_create(&t[i], NULL, churn, (void *)i) == 0);
-    }
+    start_threads(t, 2, churn);
     for (long i = 0; i < at_most(30); i++) {
         f();
     }
     stop = 1;
-    for (size_t i = 0; i < 2; i++) {
-        pthread_join(t[i], NULL);
-    }
+    join_threads(t, 2);
 }
 static char self[] = "/proc/self/exe", mode_after[] = "after_exec";
 static char *const after[] = {self, mode_after, NULL};
@@ -189,34 +129,22 @@ static void one_vfork(void)
         execv(self, after);
         _exit(9);
     }
-    reap(pid);
+    ends_well(pid);
 }
 static void one_spawn(void)
 {
     pid_t pid;
     CHECK(posix_spawn(&pid, self, NULL, NULL, after, environ) == 0);
-    reap(pid);
+    ends_well(pid);
 }
 static void one_system(void)
 {
     CHECK(system("exit 0") == 0);
 }
-static void vforks(void)
-{
-    with_churn(one_vfork);
-}
-static void spawns(void)
-{
-    with_churn(one_spawn);
-}
-static void systems(void)
-{
-    with_churn(one_system);
-}
-static void after_exec(void)
-{
-    work_once(NULL);
-}
+MODE_IS(vforks, with_churn(one_vfork))
+MODE_IS(spawns, with_churn(one_spawn))
+MODE_IS(systems, with_churn(one_system))
+MODE_IS(after_exec, work_once(NULL))
 static void exec_amid(void)
 {
     pthread_t t;
@@ -234,16 +162,15 @@ static size_t huge_kib(void)
 }
 static void keeps_huge(void)
 {
-    char *p = malloc(64 * MIB);
-    stamp(p, 64 * MIB, 1);
+    char *p = written(64 * MIB, 1);
     size_t before = huge_kib();
     pid_t pid = fork();
     if (pid == 0) {
         _exit(is_stamped(p, 64 * MIB, 1) ? 0 : 1);
     }
-    reap(pid);
+    ends_well(pid);
     stamp(p, 64 * MIB, 2);
-    printf("huge %zu %zu\n", before, huge_kib());
+    printf("before %zu after %zu\n", before, huge_kib());
     free(p);
 }
 
@@ -258,7 +185,7 @@ static void fork_once(void)
         work_once(NULL);
         _exit(0);
     }
-    reap(pid);
+    ends_well(pid);
 }
 
 /* In a handler of signals: after so many instructions, by the processor's trap flag. Negative: not
@@ -337,7 +264,7 @@ static long fork_in_steps(int in_parent, long at)
         work_once(NULL);
         _exit(0);
     }
-    reap(pid);
+    ends_well(pid);
     return steps;
 }
 
@@ -357,6 +284,6 @@ static void amid_a_fork_by_signal(void)
     work_once(NULL);
 }
 
-MAIN(MODE(many), MODE(nested), MODE(by_exit), MODE(two_forkers), MODE(others_blocks), MODE(vforks),
-     MODE(spawns), MODE(systems), MODE(after_exec), MODE(exec_amid), MODE(keeps_huge),
-     MODE(amid_a_fork), MODE(amid_a_fork_by_signal))
+MAIN(MODE(nested), MODE(by_exit), MODE(others_blocks), MODE(vforks), MODE(spawns), MODE(systems),
+     MODE(after_exec), MODE(exec_amid), MODE(keeps_huge), MODE(amid_a_fork),
+     MODE(amid_a_fork_by_signal))

@@ -2,25 +2,15 @@
  * the next ones, at most. Nothing is touched. */
 #include "victim.h"
 
-#include <sys/resource.h>
-
 enum { BLOCKS = 6 };
-
-static long faults(void)
-{
-    struct rusage u;
-
-    CHECK(getrusage(RUSAGE_THREAD, &u) == 0);
-    return u.ru_minflt;
-}
 
 /* Faults of one request. */
 static long ask(char **out)
 {
-    long before = faults();
+    long before = faults_of(RUSAGE_THREAD);
 
     *out = malloc(GIB);
-    return faults() - before;
+    return faults_of(RUSAGE_THREAD) - before;
 }
 
 int main(int argc, char **argv)
@@ -29,8 +19,8 @@ int main(int argc, char **argv)
     long first, best;
 
     CHECK(argc == 3);
-    (void)faults();    /* bound by now */
-    free(malloc(MIB)); /* the region is there */
+    (void)faults_of(RUSAGE_THREAD); /* bound by now */
+    free(malloc(MIB));              /* the region is there */
     first = ask(&block[0]);
     best = ask(&block[1]);
     for (int i = 2; i < BLOCKS; i++) {

@@ -6,9 +6,7 @@
  * as long; k blocks that live on beside each other; r realloc. */
 #include "victim.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 enum { MOST = 4096, THREADS = 8, LIVE = 512, TURNS = 6000, SMALL = 900 };
 
@@ -22,14 +20,6 @@ static void wait_for_others(void)
     }
 }
 
-static void *filled(size_t n)
-{
-    void *p = malloc(n);
-
-    CHECK(p != NULL);
-    return memset(p, 1, n);
-}
-
 static void smalls(size_t sum)
 {
     size_t n = sum / (SMALL + 16);
@@ -39,9 +29,7 @@ static void smalls(size_t sum)
         p[i] = filled(SMALL);
     }
     wait_for_others();
-    for (size_t i = 0; i < n; i++) {
-        free(p[i]);
-    }
+    FREE_ALL(p, n);
     free(p);
     wait_for_others();
 }
@@ -69,7 +57,6 @@ static void larges(size_t sum, size_t from, size_t to, uint64_t *random)
 
 static void in_child(size_t sum, int large)
 {
-    int status;
     pid_t pid = fork();
 
     if (pid == 0) {
@@ -80,7 +67,7 @@ static void in_child(size_t sum, int large)
         }
         _exit(0);
     }
-    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+    ends_well(pid);
 }
 
 static void live_over_a_fork(size_t sum)
@@ -184,9 +171,7 @@ static void in_threads(size_t sum)
         job[i] = (struct job){sum / THREADS, (uint64_t)i + 1};
         CHECK(pthread_create(&t[i], NULL, work, &job[i]) == 0);
     }
-    for (int i = 0; i < THREADS; i++) {
-        CHECK(pthread_join(t[i], NULL) == 0);
-    }
+    join_threads(t, THREADS);
     keeps_step = NULL;
     pthread_barrier_destroy(&all);
 }

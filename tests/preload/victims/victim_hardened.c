@@ -1,21 +1,13 @@
 /* A program without a mistake: random requests of all kinds in several threads, and a fork in
  * between. What a block holds, how long and how aligned it is, and that calloc's are zero, is
  * looked at all the time. */
-#include "victim.h"
+#include "blocks.h"
 
-#include <pthread.h>
 #include <stdbool.h>
-#include <sys/wait.h>
 
 enum { THREADS = 3, SLOTS = 24, ROUNDS = 1500 };
 
-struct slot {
-    char *p;
-    size_t n;
-    uint64_t seed;
-};
-
-static size_t some_size(uint64_t *seed)
+static size_t any_size(uint64_t *seed)
 {
     static const size_t most[] = {2 * KIB, 70 * KIB, 300 * KIB, 3 * MIB, 20 * MIB};
     uint64_t r = next_random(seed);
@@ -23,25 +15,10 @@ static size_t some_size(uint64_t *seed)
     return 1 + next_random(seed) % most[r % 64 == 0 ? 4 : r % 16 == 0 ? 3 : r % 3];
 }
 
-static void check(const struct slot *s)
-{
-    CHECK(malloc_usable_size(s->p) >= s->n);
-    CHECK(is_stamped(s->p, s->n, s->seed));
-}
-
-static void drop(struct slot *s)
-{
-    if (s->p != NULL) {
-        check(s);
-        free(s->p);
-        s->p = NULL;
-    }
-}
-
-static void fill(struct slot *s, uint64_t *seed, void *p, size_t n)
+static void fill(struct block *s, uint64_t *seed, void *p, size_t n)
 {
     CHECK(p != NULL && (uintptr_t)p % 16 == 0);
-    *s = (struct slot){p, n, next_random(seed)};
+    *s = (struct block){p, n, next_random(seed)};
     /* what it says is usable is: all of it may be written */
     size_t usable = malloc_usable_size(p);
     CHECK(usable >= n);
@@ -49,9 +26,9 @@ static void fill(struct slot *s, uint64_t *seed, void *p, size_t n)
     stamp(p, n, s->seed);
 }
 
-static void take_zeroed(struct slot *s, uint64_t *seed)
+static void take_zeroed(struct block *s, uint64_t *seed)
 {
-    size_t n = some_size(seed);
+    size_t n = any_size(seed);
     const char *p = calloc(1, n);
 
     CHECK(p != NULL);
@@ -61,18 +38,18 @@ static void take_zeroed(struct slot *s, uint64_t *seed)
     fill(s, seed, (void *)(uintptr_t)p, n);
 }
 
-static void take_aligned(struct slot *s, uint64_t *seed)
+static void take_aligned(struct block *s, uint64_t *seed)
 {
-    size_t align = (size_t)16 << next_random(seed) % 18, n = some_size(seed);
+    size_t align = (size_t)16 << next_random(seed) % 18, n = any_size(seed);
     void *p = NULL;
 
     CHECK(posix_memalign(&p, align, n) == 0 && (uintptr_t)p % align == 0);
     fill(s, seed, p, n);
 }
 
-static void take_resized(struct slot *s, uint64_t *seed)
+static void take_resized(struct block *s, uint64_t *seed)
 {
-    size_t n = some_size(seed);
+    size_t n = any_size(seed);
 
     if (s->p == NULL) {
         fill(s, seed, realloc(NULL, n), n);
@@ -84,9 +61,9 @@ static void take_resized(struct slot *s, uint64_t *seed)
     fill(s, seed, p, n);
 }
 
-static void round_of(struct slot *slots, uint64_t *seed)
+static void round_of(struct block *slots, uint64_t *seed)
 {
-    struct slot *s = &slots[next_random(seed) % SLOTS];
+    struct block *s = &slots[next_random(seed) % SLOTS];
 
     switch (next_random(seed) % 5) {
     case 0:
@@ -105,64 +82,52 @@ static void round_of(struct slot *slots, uint64_t *seed)
         break;
     default:
         drop(s);
-        size_t n = some_size(seed);
+        size_t n = any_size(seed);
         fill(s, seed, malloc(n), n);
     }
 }
 
 static void *work(void *arg)
 {
-    struct slot slots[SLOTS] = {{NULL, 0, 0}};
+    struct block slots[SLOTS] = {{NULL, 0, 0}};
     uint64_t seed = 0x9e3779b97f4a7c15u * ((uintptr_t)arg + 1);
 
     for (long i = 0; i < at_most(ROUNDS); i++) {
         round_of(slots, &seed);
     }
-    for (size_t i = 0; i < SLOTS; i++) {
-        drop(&slots[i]);
-    }
+    drop_all(slots, SLOTS);
     return NULL;
 }
 
 /* The child has the parent's blocks, and goes on with them. */
-static void go_on_in_child(struct slot *slots, uint64_t *seed)
+static void go_on_in_child(struct block *slots, uint64_t *seed)
 {
     pid_t child = fork();
-    int status = 0;
-
     if (child == 0) {
         for (int i = 0; i < 200; i++) {
             round_of(slots, seed);
         }
-        for (size_t i = 0; i < SLOTS; i++) {
-            drop(&slots[i]);
-        }
+        drop_all(slots, SLOTS);
         _exit(0);
     }
-    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    ends_well(child);
 }
 
 int main(void)
 {
-    struct slot slots[SLOTS] = {{NULL, 0, 0}};
+    struct block slots[SLOTS] = {{NULL, 0, 0}};
     uint64_t seed = 88172645463325252u;
     pthread_t t[THREADS];
 
-    for (size_t i = 0; i < THREADS; i++) {
-        CHECK(pthread_create(&t[i], NULL, work, (void *)i) == 0);
-    }
+    start_threads(t, THREADS, work);
     for (int i = 0; i < 4; i++) {
         for (int j = 0; j < 100; j++) {
             round_of(slots, &seed);
         }
         go_on_in_child(slots, &seed);
     }
-    for (size_t i = 0; i < THREADS; i++) {
-        pthread_join(t[i], NULL);
-    }
-    for (size_t i = 0; i < SLOTS; i++) {
-        drop(&slots[i]);
-    }
+    join_threads(t, THREADS);
+    drop_all(slots, SLOTS);
     malloc_trim(0);
     return 0;
 }

@@ -3,9 +3,7 @@
  * with 0 and says "through", or what it read. */
 #include "victim.h"
 
-#include <pthread.h>
 #include <stdbool.h>
-#include <sys/wait.h>
 
 /* NULL under an allocator that lacks them. */
 void free_sized(void *p, size_t n) __attribute__((weak));
@@ -30,10 +28,15 @@ static void tell(volatile void *p)
     fflush(stdout);
 }
 
+static void *told(void *p)
+{
+    tell(p);
+    return p;
+}
+
 static void make(void)
 {
-    block = malloc(bytes);
-    CHECK(block != NULL);
+    block = taken(bytes);
     memset((void *)(uintptr_t)block, SECRET, bytes);
     tell(block);
 }
@@ -43,28 +46,30 @@ static void free_block(void)
     free((void *)(uintptr_t)block);
 }
 
+static void freed(void)
+{
+    make();
+    free_block();
+}
+
 /* With blocks on both sides, from the end of `block` on, as far as the neighbour reaches. */
-static void overflow_write(void)
+static void overflow(bool writes)
 {
     void *before = malloc(bytes);
     make();
     void *behind = malloc(bytes);
     for (size_t i = bytes; i < bytes + 2 * PAGE; i++) {
-        block[i] = 1;
+        if (writes) {
+            block[i] = 1;
+        } else {
+            (void)block[i];
+        }
     }
     CHECK(before != NULL && behind != NULL);
 }
 
-static void overflow_read(void)
-{
-    void *before = malloc(bytes);
-    make();
-    void *behind = malloc(bytes);
-    for (size_t i = bytes; i < bytes + 2 * PAGE; i++) {
-        (void)block[i];
-    }
-    CHECK(before != NULL && behind != NULL);
-}
+MODE_IS(overflow_write, overflow(true))
+MODE_IS(overflow_read, overflow(false))
 
 /* Into the few bytes that alignment leaves between a block and its end. */
 static void overflow_slack(void)
@@ -85,15 +90,13 @@ static void underflow(void)
 
 static void used_write(void)
 {
-    make();
-    free_block();
+    freed();
     block[bytes / 2] = 1;
 }
 
 static void used_read(void)
 {
-    make();
-    free_block();
+    freed();
     printf("%d\n", block[bytes / 2]);
 }
 
@@ -106,8 +109,7 @@ static void used_after_realloc(void)
 
 static void double_now(void)
 {
-    make();
-    free_block();
+    freed();
     free_block();
 }
 
@@ -115,8 +117,7 @@ static void double_later(void)
 {
     void *other[LIVES];
 
-    make();
-    free_block();
+    freed();
     for (size_t i = 0; i < LIVES; i++) {
         CHECK((other[i] = malloc(bytes)) != NULL);
     }
@@ -124,6 +125,20 @@ static void double_later(void)
     for (size_t i = 0; i < LIVES; i++) {
         CHECK(other[i] != NULL);
     }
+}
+
+/* With no room for it in a thread's cache, and its memory given back. */
+static void double_uncached(void)
+{
+    void *other[16];
+
+    for (size_t i = 0; i < 16; i++) {
+        other[i] = taken((i + 2) * MIB);
+    }
+    freed();
+    FREE_ALL(other, 16);
+    malloc_trim(0);
+    free_block();
 }
 
 static void *free_it(void *p)
@@ -142,22 +157,85 @@ static void double_elsewhere(void)
     free_block();
 }
 
-static void free_at(ptrdiff_t offset)
+static void make_at(ptrdiff_t offset)
 {
     make();
     block += offset;
     tell(block);
+}
+
+static void free_at(ptrdiff_t offset)
+{
+    make_at(offset);
     free_block();
 }
 
-static void interior(void)
+MODE_IS(interior, free_at(16))
+MODE_IS(interior_page, free_at(PAGE))
+
+static void resize(void)
 {
-    free_at(16);
+    CHECK(realloc((void *)(uintptr_t)block, 2 * bytes) == NULL);
 }
 
-static void interior_page(void)
+static void ask_usable(void)
 {
-    free_at(PAGE);
+    CHECK(malloc_usable_size((void *)(uintptr_t)block) == 0);
+}
+
+static void realloc_middle(void)
+{
+    make_at(PAGE);
+    resize();
+}
+
+static void realloc_freed(void)
+{
+    freed();
+    resize();
+}
+
+static void usable_middle(void)
+{
+    make_at(PAGE);
+    ask_usable();
+}
+
+static void usable_freed(void)
+{
+    freed();
+    ask_usable();
+}
+
+/* Foreign ones: what happens is the next allocator's business. */
+static char foreign[PAGE] __attribute__((aligned(16)));
+
+static void foreign_free(void)
+{
+    free(malloc(bytes));
+    free(foreign + 16);
+}
+
+static void foreign_realloc(void)
+{
+    free(malloc(bytes));
+    CHECK(realloc(foreign + 16, 100) == NULL);
+}
+
+static void foreign_usable(void)
+{
+    size_t header[2] = {0, 0x21 | 2}; /* a mapped chunk to glibc's eyes */
+    free(malloc(bytes));
+    memcpy(foreign, header, sizeof header);
+    printf("%zu\n", malloc_usable_size(foreign + 16));
+}
+
+static void small_twice(void)
+{
+    free(malloc(bytes));
+    char *p = malloc(100);
+    free(p);
+    free(p);
 }
 
 static void page_start(void)
@@ -169,10 +247,7 @@ static void page_start(void)
     free_block();
 }
 
-static void never(void)
-{
-    free_at((ptrdiff_t)(100 * GIB));
-}
+MODE_IS(never, free_at((ptrdiff_t)(100 * GIB)))
 
 static void need(bool there)
 {
@@ -192,49 +267,37 @@ static void sized(void)
 static void sized_of_aligned(void)
 {
     need(free_sized != NULL);
-    block = aligned_alloc(64, bytes);
-    tell(block);
-    free_sized((void *)(uintptr_t)block, bytes);
+    free_sized(told(aligned_alloc(64, bytes)), bytes);
 }
 
 static void aligned_sized(void)
 {
     need(free_aligned_sized != NULL);
-    block = aligned_alloc(64, bytes);
-    tell(block);
-    free_aligned_sized((void *)(uintptr_t)block, 128, bytes);
+    free_aligned_sized(told(aligned_alloc(64, bytes)), 128, bytes);
 }
 
 static void delete_sized(void)
 {
     need(_ZdlPvm != NULL);
-    block = _Znwm(bytes);
-    tell(block);
-    _ZdlPvm((void *)(uintptr_t)block, bytes / 2);
+    _ZdlPvm(told(_Znwm(bytes)), bytes / 2);
 }
 
 static void delete_array_sized(void)
 {
     need(_ZdaPvm != NULL);
-    block = _Znwm(bytes);
-    tell(block);
-    _ZdaPvm((void *)(uintptr_t)block, bytes + 1);
+    _ZdaPvm(told(_Znwm(bytes)), bytes + 1);
 }
 
 static void delete_aligned_sized(void)
 {
     need(_ZdlPvmSt11align_val_t != NULL);
-    block = _ZnwmSt11align_val_t(bytes, 64);
-    tell(block);
-    _ZdlPvmSt11align_val_t((void *)(uintptr_t)block, bytes + 64, 64);
+    _ZdlPvmSt11align_val_t(told(_ZnwmSt11align_val_t(bytes, 64)), bytes + 64, 64);
 }
 
 static void delete_aligned(void)
 {
     need(_ZdlPvSt11align_val_t != NULL);
-    block = _ZnwmSt11align_val_t(bytes, 64);
-    tell(block);
-    _ZdlPvSt11align_val_t((void *)(uintptr_t)block, PAGE);
+    _ZdlPvSt11align_val_t(told(_ZnwmSt11align_val_t(bytes, 64)), PAGE);
 }
 
 /* Every one of them as it should be. */
@@ -262,8 +325,7 @@ static void stale(void)
     size_t seen = 0;
 
     for (int i = 0; i < 2; i++) {
-        block = malloc(bytes);
-        CHECK(block != NULL);
+        block = taken(bytes);
         size_t found = 0;
         for (size_t at = 0; at < bytes; at++) {
             found += block[at] == SECRET;
@@ -310,8 +372,7 @@ static void in_child(void)
     free_block();
     pid_t child = fork();
     if (child == 0) {
-        char *p = malloc(bytes);
-        memset(p, 1, bytes);
+        char *p = filled(bytes);
         free(early);
         free_block();
         free(p);
@@ -326,36 +387,18 @@ static void in_child(void)
 
 int main(int argc, char **argv)
 {
-    static const struct mode modes[] = {MODE(overflow_write),
-                                        MODE(overflow_read),
-                                        MODE(overflow_slack),
-                                        MODE(underflow),
-                                        MODE(used_write),
-                                        MODE(used_read),
-                                        MODE(used_after_realloc),
-                                        MODE(double_now),
-                                        MODE(double_later),
-                                        MODE(double_elsewhere),
-                                        MODE(interior),
-                                        MODE(interior_page),
-                                        MODE(page_start),
-                                        MODE(never),
-                                        MODE(sized),
-                                        MODE(sized_of_aligned),
-                                        MODE(aligned_sized),
-                                        MODE(delete_sized),
-                                        MODE(delete_array_sized),
-                                        MODE(delete_aligned_sized),
-                                        MODE(delete_aligned),
-                                        MODE(sized_right),
-                                        MODE(stale),
-                                        MODE(stale_after_free),
-                                        MODE(junk),
-                                        MODE(in_child)};
-
     CHECK(argc == 3);
     bytes = strtoull(argv[2], NULL, 0);
-    int rc = run_mode(modes, sizeof modes / sizeof modes[0], argv[1]);
+    int rc = RUN_MODE(
+        argv[1], MODE(overflow_write), MODE(overflow_read), MODE(overflow_slack), MODE(underflow),
+        MODE(used_write), MODE(used_read), MODE(used_after_realloc), MODE(double_now),
+        MODE(double_later), MODE(double_elsewhere), MODE(interior), MODE(interior_page),
+        MODE(page_start), MODE(never), MODE(sized), MODE(sized_of_aligned), MODE(aligned_sized),
+        MODE(delete_sized), MODE(delete_array_sized), MODE(delete_aligned_sized),
+        MODE(delete_aligned), MODE(sized_right), MODE(stale), MODE(stale_after_free), MODE(junk),
+        MODE(in_child), MODE(double_uncached), MODE(realloc_middle), MODE(realloc_freed),
+        MODE(usable_middle), MODE(usable_freed), MODE(foreign_free), MODE(foreign_realloc),
+        MODE(foreign_usable), MODE(small_twice));
     printf("through\n");
     return rc;
 }

@@ -4,8 +4,6 @@
 #include "await.h"
 #include "victim.h"
 
-#include <sys/wait.h>
-
 enum { MOST = 8192 };
 
 static struct block {
@@ -15,19 +13,12 @@ static struct block {
 static size_t blocks, live;
 static uint64_t dice = 88172645463325252;
 
-static size_t in_memory(void)
-{
-    return proc_number("/proc/self/status", "VmRSS:") * KIB;
-}
-
 static void take_all(size_t len, int random)
 {
     for (size_t sum = 0; sum < 256 * MIB && blocks < MOST; blocks++) {
         struct block *b = &block[blocks];
         b->len = random ? len + next_random(&dice) % len : len;
-        b->p = malloc(b->len);
-        CHECK(b->p != NULL);
-        stamp(b->p, b->len, blocks);
+        b->p = written(b->len, blocks);
         sum += b->len;
     }
 }
@@ -59,7 +50,7 @@ static size_t allowed(void)
 /* Without a worker it is requests that do its work. */
 static void wait_for_age(void)
 {
-    while (in_memory() > allowed()) {
+    while (rss_kib() * KIB > allowed()) {
         fl_between_looks();
         free(malloc(100 * KIB));
     }
@@ -106,8 +97,7 @@ static void try_a_child(size_t len)
         check_all();
         _exit(0);
     }
-    int status;
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    ends_well(child);
 }
 
 int main(int argc, char **argv)
@@ -123,7 +113,7 @@ int main(int argc, char **argv)
     } else {
         wait_for_age();
     }
-    size_t held = in_memory();
+    size_t held = rss_kib() * KIB;
     printf("live %zu held %zu allowed %zu MiB\n", live / MIB, held / MIB, allowed() / MIB);
     CHECK(held <= allowed());
     check_all();

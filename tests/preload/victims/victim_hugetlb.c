@@ -2,89 +2,59 @@
  * left for others. */
 #include "victim.h"
 
-#include <malloc.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { PAGE = 2 << 20, POOL = 8 };
 
-/* A figure of /proc/meminfo. */
-static long pool(const char *key)
+static size_t pages_taken(void)
 {
-    char line[256];
-    long value = -1;
-    FILE *f = fopen("/proc/meminfo", "r");
-
-    while (f != NULL && value < 0 && fgets(line, sizeof line, f) != NULL) {
-        if (strncmp(line, key, strlen(key)) == 0) {
-            value = strtol(line + strlen(key), NULL, 10);
-        }
-    }
-    if (f != NULL) {
-        fclose(f);
-    }
-    return value;
+    return POOL - proc_number("/proc/meminfo", "HugePages_Free:");
 }
 
-static long taken(void)
+static size_t reserved(void)
 {
-    return POOL - pool("HugePages_Free:");
-}
-
-static bool is_all(const char *p, size_t len, char with)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (p[i] != with) {
-            return false;
-        }
-    }
-    return true;
+    return proc_number("/proc/meminfo", "HugePages_Rsvd:");
 }
 
 /* Eight pages are there from the start, and go back with the block. */
 static void lives_and_goes(void)
 {
     char *p = calloc(1, 4 * PAGE);
-    CHECK(taken() == 4 && pool("HugePages_Rsvd:") == 0);
+    CHECK(pages_taken() == 4 && reserved() == 0);
     CHECK(is_all(p, 4 * PAGE, 0));
     memset(p, 1, 4 * PAGE);
     char *q = malloc(4 * PAGE - 5000);
-    CHECK(taken() == 8 && (uintptr_t)q % PAGE == 0);
+    CHECK(pages_taken() == 8 && (uintptr_t)q % PAGE == 0);
     free(p);
-    CHECK(taken() == 4);
+    CHECK(pages_taken() == 4);
     p = malloc(4 * PAGE);
     CHECK(is_all(p, 4 * PAGE, 0)); /* new pages */
     free(q);
     free(p);
-    CHECK(taken() == 0);
+    CHECK(pages_taken() == 0);
     p = malloc(PAGE); /* too short */
     memset(p, 1, PAGE);
-    CHECK(taken() == 0);
+    CHECK(pages_taken() == 0);
     p = memalign(4 * PAGE, 4 * PAGE);
-    CHECK(taken() == 4 && (uintptr_t)p % (4 * PAGE) == 0);
+    CHECK(pages_taken() == 4 && (uintptr_t)p % (4 * PAGE) == 0);
 }
 
 /* What does not fit into the pool lies on ordinary pages. */
 static void too_long(void)
 {
     char *p = malloc(9 * PAGE);
-    CHECK(taken() == 0 && pool("HugePages_Rsvd:") == 0);
+    CHECK(pages_taken() == 0 && reserved() == 0);
     memset(p, 1, 9 * PAGE);
     char *q = malloc(8 * PAGE);
-    CHECK(taken() == 8);
+    CHECK(pages_taken() == 8);
     memset(q, 1, 8 * PAGE);
     char *more = malloc(4 * PAGE);
     memset(more, 2, 4 * PAGE);
     CHECK(is_all(p, 9 * PAGE, 1) && is_all(q, 8 * PAGE, 1) && is_all(more, 4 * PAGE, 2));
     free(q);
-    CHECK(taken() == 0);
+    CHECK(pages_taken() == 0);
 }
 
 static void resized(void)
@@ -96,7 +66,7 @@ static void resized(void)
     p = realloc(p, 4 * PAGE + 1);
     CHECK(is_all(p, 4 * PAGE, 3));
     p = realloc(p, PAGE);
-    CHECK(taken() == 0 && is_all(p, PAGE, 3));
+    CHECK(pages_taken() == 0 && is_all(p, PAGE, 3));
     free(p);
 }
 
@@ -106,7 +76,7 @@ static void forked(void)
     char *p = malloc(8 * PAGE);
     int link[2], status;
 
-    CHECK(taken() == 8 && pipe(link) == 0);
+    CHECK(pages_taken() == 8 && pipe(link) == 0);
     CHECK(madvise(p, 8 * PAGE, MADV_DONTDUMP) == 0 && mlock(p, 4096) == 0);
     memset(p, 4, 8 * PAGE);
     for (int round = 0; round < 2; round++) {
@@ -128,12 +98,12 @@ static void forked(void)
         }
         memset(p, 6, 8 * PAGE);
         CHECK(write(link[1], "x", 1) == 1);
-        CHECK(waitpid(child, &status, 0) == child && status == 0);
-        CHECK(is_all(p, 8 * PAGE, 6) && taken() == 8);
+        ends_well(child);
+        CHECK(is_all(p, 8 * PAGE, 6) && pages_taken() == 8);
         memset(p, 4, 8 * PAGE);
     }
     free(p);
-    CHECK(taken() == 0);
+    CHECK(pages_taken() == 0);
 }
 
 static int touches(const char *p)
@@ -154,7 +124,7 @@ static void read_by_child(void)
     char *p = malloc(8 * PAGE);
 
     memset(p, 7, 8 * PAGE);
-    CHECK(taken() == 8);
+    CHECK(pages_taken() == 8);
     printf("%d\n", touches(p));
     CHECK(is_all(p, 8 * PAGE, 7));
 }
@@ -174,7 +144,7 @@ static void given_back(void)
     CHECK(munmap(p + PAGE, PAGE) == 0);
     CHECK(p[0] == 8 && p[2 * PAGE] == 8);
     free(p);
-    CHECK(taken() == 0 && pool("HugePages_Rsvd:") == 0);
+    CHECK(pages_taken() == 0 && reserved() == 0);
 }
 
 MAIN(MODE(lives_and_goes), MODE(too_long), MODE(resized), MODE(forked), MODE(read_by_child),

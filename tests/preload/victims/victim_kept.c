@@ -9,38 +9,28 @@
 #include "victim.h"
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 
 enum { LEN = 48 * MIB, REST_US = 600000, POLL_US = 10000, POLLS = 1000 };
 
-static long faults(void)
+static long faults_of_use(size_t n)
 {
-    struct rusage u;
+    long before = faults_of(RUSAGE_SELF);
+    char *p = taken(n);
 
-    CHECK(getrusage(RUSAGE_SELF, &u) == 0);
-    return u.ru_minflt;
-}
-
-static long use(size_t n)
-{
-    long before = faults();
-    char *p = malloc(n);
-
-    CHECK(p != NULL);
     for (size_t at = 0; at < n; at += 4096) {
         p[at] = 1;
     }
     free(p);
-    return faults() - before;
+    return faults_of(RUSAGE_SELF) - before;
 }
 
 static void await_return(void)
 {
-    for (int i = 0; proc_number("/proc/self/status", "VmRSS:") > LEN / 2 / KIB; i++) {
+    for (int i = 0; rss_kib() > LEN / 2 / KIB; i++) {
         CHECK(i < POLLS);
         usleep(POLL_US);
-        (void)use(64 * KIB);
+        (void)faults_of_use(64 * KIB);
     }
 }
 
@@ -60,11 +50,11 @@ int main(int argc, char **argv)
         CHECK(mallopt(M_TRIM_THRESHOLD, -1) == 1);
         CHECK(mallopt(M_MMAP_MAX, 0) == 1);
     }
-    (void)use(LEN);
+    (void)faults_of_use(LEN);
     usleep(REST_US); /* nothing tells that nothing happens */
-    (void)use(64 * KIB);
+    (void)faults_of_use(64 * KIB);
     usleep(REST_US);
-    printf("faults %ld\n", use(LEN / 2));
+    printf("faults %ld\n", faults_of_use(LEN / 2));
     if (how[0] == 'l') {
         CHECK(munlockall() == 0);
         await_return();

@@ -4,17 +4,6 @@
 #include "await.h"
 #include "victim.h"
 
-#include <pthread.h>
-
-static void use_memory(void)
-{
-    char *p = malloc(32 * MIB);
-
-    CHECK(p != NULL);
-    memset(p, 1, 32 * MIB);
-    free(p);
-}
-
 /* A main thread that has ended is a zombie until the last one ends. */
 static int main_is_over(void)
 {
@@ -23,7 +12,7 @@ static int main_is_over(void)
 
 static void *other(void *arg)
 {
-    use_memory();
+    use(32 * MIB);
     if (arg != NULL) {
         FL_AWAIT(main_is_over());
     }
@@ -37,7 +26,7 @@ int main(int argc, char **argv)
     CHECK(argc == 2);
     int longer = strcmp(argv[1], "other") == 0;
     CHECK(pthread_create(&thread, NULL, other, longer ? &thread : NULL) == 0);
-    use_memory();
+    use(32 * MIB);
     if (!longer) {
         pthread_join(thread, NULL);
     }

@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
-#include <pthread.h>
 
 #if defined(__x86_64__)
 #define OLDEST "GLIBC_2.2.5"
@@ -153,15 +152,8 @@ static void in_constructor(const char *file)
     free(malloc(MIB));
 }
 
-static void constructor_lazy(void)
-{
-    in_constructor(plugins[0]);
-}
-
-static void constructor_now(void)
-{
-    in_constructor(plugins[1]);
-}
+MODE_IS(constructor_lazy, in_constructor(plugins[0]))
+MODE_IS(constructor_now, in_constructor(plugins[1]))
 
 /* A plugin's dlopen is libc's too. */
 static void nested(void)
@@ -182,7 +174,7 @@ static void credentials(void)
     struct plugin g = plugin_of(dlopen(plugins[1], RTLD_NOW | RTLD_DEEPBIND));
     int (*become)(uid_t) = find(g.handle, "plug_become");
     uid_t id = geteuid() == 0 ? 65534 : geteuid();
-    char path[300], text[4096], line[64];
+    char path[300], text[8192], line[64];
 
     free(malloc(40 * MIB)); /* something to do for a thread that we may not know of */
     CHECK(become(id) == 0);
@@ -191,11 +183,8 @@ static void credentials(void)
     CHECK(tasks != NULL);
     for (struct dirent *e; (e = readdir(tasks)) != NULL;) {
         snprintf(path, sizeof path, "/proc/self/task/%s/status", e->d_name);
-        int fd = e->d_name[0] != '.' ? open(path, O_RDONLY) : -1;
-        ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
-        text[n > 0 ? n : 0] = '\0';
-        CHECK(n <= 0 || strstr(text, line) != NULL);
-        close(fd);
+        (void)proc_text(text, path, "");
+        CHECK(text[0] == '\0' || strstr(text, line) != NULL);
     }
     closedir(tasks);
     free(malloc(40 * MIB));
@@ -238,12 +227,8 @@ static void threads(void)
 {
     pthread_t t[4];
 
-    for (size_t i = 0; i < 4; i++) {
-        CHECK(pthread_create(&t[i], NULL, open_and_close, NULL) == 0);
-    }
-    for (size_t i = 0; i < 4; i++) {
-        CHECK(pthread_join(t[i], NULL) == 0);
-    }
+    start_threads(t, 4, open_and_close);
+    join_threads(t, 4);
 }
 
 /* ---- names that are looked up ---- */
@@ -259,25 +244,10 @@ static void free_by(void *f)
     free(malloc(MIB));
 }
 
-static void handle_of_libc(void)
-{
-    free_by(dlsym(dlopen("libc.so.6", RTLD_LAZY), "free"));
-}
-
-static void handle_of_a_library(void)
-{
-    free_by(dlsym(dlopen(plugins[0], RTLD_LAZY), "free"));
-}
-
-static void handle_of_the_program(void)
-{
-    free_by(dlsym(dlopen(NULL, RTLD_LAZY | RTLD_DEEPBIND), "free"));
-}
-
-static void of_a_version(void)
-{
-    free_by(dlvsym(dlopen("libc.so.6", RTLD_LAZY), "free", OLDEST));
-}
+MODE_IS(handle_of_libc, free_by(dlsym(dlopen("libc.so.6", RTLD_LAZY), "free")))
+MODE_IS(handle_of_a_library, free_by(dlsym(dlopen(plugins[0], RTLD_LAZY), "free")))
+MODE_IS(handle_of_the_program, free_by(dlsym(dlopen(NULL, RTLD_LAZY | RTLD_DEEPBIND), "free")))
+MODE_IS(of_a_version, free_by(dlvsym(dlopen("libc.so.6", RTLD_LAZY), "free", OLDEST)))
 
 static void next_of_a_version(void)
 {

@@ -3,8 +3,6 @@
  * new. */
 #include "trio.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <stdbool.h>
 #include <sys/ioctl.h>
@@ -54,46 +52,31 @@ static void protect(const struct trio *t)
 {
     CHECK(mprotect(t->part, t->part_len, PROT_READ) == 0);
 }
-static void read_only(void)
-{
-    leave(protect);
-}
+MODE_IS(read_only, leave(protect))
 
 static void close_off(const struct trio *t)
 {
     CHECK(mprotect(t->part, t->part_len, PROT_NONE) == 0);
 }
-static void inaccessible(void)
-{
-    leave(close_off);
-}
+MODE_IS(inaccessible, leave(close_off))
 
 static void make_hole(const struct trio *t)
 {
     CHECK(munmap(t->part, t->part_len) == 0);
 }
-static void hole(void)
-{
-    leave(make_hole);
-}
+MODE_IS(hole, leave(make_hole))
 
 static void withhold(const struct trio *t)
 {
     CHECK(madvise(t->part, t->part_len, MADV_DONTFORK) == 0);
 }
-static void dontfork(void)
-{
-    leave(withhold);
-}
+MODE_IS(dontfork, leave(withhold))
 
 static void wipe(const struct trio *t)
 {
     CHECK(madvise(t->part, t->part_len, MADV_WIPEONFORK) == 0);
 }
-static void wipeonfork(void)
-{
-    leave(wipe);
-}
+MODE_IS(wipeonfork, leave(wipe))
 
 /* The same by number, as runtimes call the kernel that do without libc's functions. */
 static void withhold_by_number(const struct trio *t)
@@ -160,7 +143,7 @@ static void locked(void)
     CHECK(mlock(t.part, lockable(&t)) == 0);
     drop(&t.it);
     malloc_trim(0);
-    CHECK(proc_number("/proc/self/status", "VmRSS:") * KIB < 3 * always_mapped - 2 * MIB);
+    CHECK(rss_kib() * KIB < 3 * always_mapped - 2 * MIB);
     drop(&t.before);
     drop(&t.after);
     make_trio(&t, always_mapped);
@@ -173,10 +156,7 @@ static void lock(const struct trio *t)
 {
     CHECK(mlock(t->part, lockable(t)) == 0);
 }
-static void locked_again(void)
-{
-    leave(lock);
-}
+MODE_IS(locked_again, leave(lock))
 
 /* A userfaultfd(2) of the program's own, which serves no fault: what it still has hangs. */
 static int watcher(void)

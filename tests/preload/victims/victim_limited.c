@@ -5,19 +5,9 @@
 #include "victim.h"
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 
 enum { BLOCK = 300, LIMIT = 400, MAPPED = 200 };
-
-static void come_and_go(size_t mib)
-{
-    char *p = malloc(mib * MIB);
-
-    CHECK(p != NULL);
-    memset(p, 1, mib * MIB);
-    free(p);
-}
 
 static void map_and_unmap(size_t mib)
 {
@@ -26,38 +16,32 @@ static void map_and_unmap(size_t mib)
     CHECK(p != MAP_FAILED && munmap(p, mib * MIB) == 0);
 }
 
-static void live_within(void)
+static const struct rlimit limit = {LIMIT * MIB, RLIM_INFINITY};
+
+static void live_within(long rc)
 {
+    CHECK(rc == 0);
     map_and_unmap(MAPPED);
-    come_and_go(BLOCK);
+    use(BLOCK * MIB);
     map_and_unmap(MAPPED);
 }
 
 static void by_setrlimit(void)
 {
-    const struct rlimit limit = {LIMIT * MIB, RLIM_INFINITY};
-
-    come_and_go(BLOCK);
-    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
-    live_within();
+    use(BLOCK * MIB);
+    live_within(setrlimit(RLIMIT_AS, &limit));
 }
 
 static void by_prlimit(void)
 {
-    const struct rlimit limit = {LIMIT * MIB, RLIM_INFINITY};
-
-    come_and_go(BLOCK);
-    CHECK(prlimit(getpid(), RLIMIT_DATA, &limit, NULL) == 0);
-    live_within();
+    use(BLOCK * MIB);
+    live_within(prlimit(getpid(), RLIMIT_DATA, &limit, NULL));
 }
 
 static void by_number(void)
 {
-    const struct rlimit limit = {LIMIT * MIB, RLIM_INFINITY};
-
-    come_and_go(BLOCK);
-    CHECK(syscall(SYS_prlimit64, 0, RLIMIT_AS, &limit, NULL) == 0);
-    live_within();
+    use(BLOCK * MIB);
+    live_within(syscall(SYS_prlimit64, 0, RLIMIT_AS, &limit, NULL));
 }
 
 MAIN(MODE(by_setrlimit), MODE(by_prlimit), MODE(by_number))

@@ -3,8 +3,6 @@
  * a fixed read writes to these, whatever the page tables say. */
 #include "mirror.h"
 
-#include <fcntl.h>
-#include <time.h>
 #if VICTIM_URING
 #include <liburing.h>
 #endif
@@ -285,49 +283,4 @@ static void forked(void)
     forked_as(FL_GPU_FORK_COPY, read_copy, 0);
 }
 
-static double ms_of_fork(void)
-{
-    struct timespec a, b;
-
-    clock_gettime(CLOCK_MONOTONIC, &a);
-    pid_t child = fork();
-    if (child == 0) {
-        _exit(0);
-    }
-    clock_gettime(CLOCK_MONOTONIC, &b);
-    CHECK(waitpid(child, NULL, 0) == child);
-    return (double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) / 1e6;
-}
-
-/* For people: how long a fork takes with a GiB pinned. */
-static void timed(void)
-{
-    struct fl_gpu_mirror *m = mirror_of(NULL, GIB, FL_GPU_FORK_NONE);
-    char *p = host_of(m);
-
-    register_with_device(p, GIB);
-    long before = huge_kb(p, GIB);
-    for (int i = 0; i < 5; i++) {
-        double ms = ms_of_fork();
-        memset(p, i, GIB);
-        printf("device %d fork %.2f ms, huge %ld kB before, %ld after\n", has_device, ms, before,
-               huge_kb(p, GIB));
-    }
-    CHECK(CALL(fl_gpu_mirror_destroy)(m) == 0 || 1);
-}
-
-int main(int argc, char **argv)
-{
-    static const struct {
-        const char *name;
-        void (*body)(void);
-    } modes[] = {{"guarded", guarded}, {"planted", planted}, {"forked", forked}, {"timed", timed}};
-
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
-        if (argc > 1 && strcmp(argv[1], modes[i].name) == 0) {
-            modes[i].body();
-            return 0;
-        }
-    }
-    return 2;
-}
+MAIN(MODE(guarded), MODE(planted), MODE(forked))

@@ -5,7 +5,7 @@
 
 #define LARGE (3 * MIB + 100)
 
-static void use(void *p, size_t n, size_t align)
+static void write_and_free(void *p, size_t n, size_t align)
 {
     CHECK(p != NULL && (uintptr_t)p % align == 0);
     CHECK(malloc_usable_size(p) >= n);
@@ -13,53 +13,32 @@ static void use(void *p, size_t n, size_t align)
     free(p);
 }
 
-static void f_malloc(void)
-{
-    use(malloc(LARGE), LARGE, 16);
-}
-static void f_free(void)
-{
-    f_malloc();
-}
+MODE_IS(f_malloc, write_and_free(malloc(LARGE), LARGE, 16))
+MODE_IS(f_free, f_malloc())
 static void f_calloc(void)
 {
     unsigned char *p = calloc(LARGE / 100, 100);
     for (size_t i = 0; i < LARGE / 100 * 100; i++) {
         CHECK(p[i] == 0);
     }
-    use(p, LARGE / 100 * 100, 16);
+    write_and_free(p, LARGE / 100 * 100, 16);
 }
-static void f_realloc(void)
-{
-    use(realloc(NULL, LARGE), LARGE, 16);
-}
-static void f_reallocarray(void)
-{
-    use(reallocarray(NULL, LARGE / 100, 100), LARGE / 100 * 100, 16);
-}
+MODE_IS(f_realloc, write_and_free(realloc(NULL, LARGE), LARGE, 16))
+MODE_IS(f_reallocarray, write_and_free(reallocarray(NULL, LARGE / 100, 100), LARGE / 100 * 100, 16))
 static void f_posix_memalign(void)
 {
     void *p = NULL;
     CHECK(posix_memalign(&p, 64 * KIB, LARGE) == 0);
-    use(p, LARGE, 64 * KIB);
+    write_and_free(p, LARGE, 64 * KIB);
 }
-static void f_aligned_alloc(void)
-{
-    use(aligned_alloc(64, 3 * MIB), 3 * MIB, 64);
-}
-static void f_memalign(void)
-{
-    use(memalign(8 * MIB, LARGE), LARGE, 8 * MIB);
-}
-static void f_valloc(void)
-{
-    use(valloc(LARGE), LARGE, 4096);
-}
+MODE_IS(f_aligned_alloc, write_and_free(aligned_alloc(64, 3 * MIB), 3 * MIB, 64))
+MODE_IS(f_memalign, write_and_free(memalign(8 * MIB, LARGE), LARGE, 8 * MIB))
+MODE_IS(f_valloc, write_and_free(valloc(LARGE), LARGE, 4096))
 static void f_pvalloc(void)
 {
     void *p = pvalloc(LARGE);
     CHECK(malloc_usable_size(p) >= (LARGE + 4095) / 4096 * 4096);
-    use(p, LARGE, 4096);
+    write_and_free(p, LARGE, 4096);
 }
 static void f_free_sized(void)
 {
@@ -169,12 +148,11 @@ static void f_mallopt(void)
 }
 static void f_malloc_trim(void)
 {
-    char *p = malloc(64 * MIB);
-    memset(p, 1, 64 * MIB);
-    size_t before = proc_number("/proc/self/status", "VmRSS:");
+    char *p = filled(64 * MIB);
+    size_t before = rss_kib();
     free(p);
     CHECK(malloc_trim(0) == 1);
-    CHECK(proc_number("/proc/self/status", "VmRSS:") + 60 * 1024 < before);
+    CHECK(rss_kib() + 60 * 1024 < before);
     CHECK(malloc_trim(0) == 0 || malloc_trim(0) == 0);
 }
 

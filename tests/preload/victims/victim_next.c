@@ -32,9 +32,7 @@ static size_t allocated(void)
 static int is_next(size_t n)
 {
     size_t before = allocated();
-    char *p = malloc(n);
-    CHECK(p != NULL);
-    memset(p, 1, n);
+    char *p = filled(n);
     int is = mi_is_in_heap != NULL ? mi_is_in_heap(p) : allocated() >= before + n;
     free(p);
     return is;
@@ -55,8 +53,7 @@ int main(int argc, char **argv)
     printf("large %s\n", is_next(8 * MIB) ? "next" : "other");
     printf("usable %zu %zu\n", malloc_usable_size(malloc(33)), malloc_usable_size(malloc(1000)));
     /* across the border, both ways, and every other name */
-    char *p = malloc(100);
-    stamp(p, 100, 1);
+    char *p = written(100, 1);
     p = realloc(p, 3 * MIB);
     CHECK(is_stamped_part(p, 100, 100 + 512, 1));
     stamp(p, 3 * MIB, 2);

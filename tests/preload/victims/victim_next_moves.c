@@ -10,17 +10,14 @@ static void grow(void)
 
     memset(p, 1, FROM * MIB);
     for (size_t i = 0, n = FROM * MIB; n < TO * MIB; i++) {
-        beside[i] = malloc(MIB);
-        memset(beside[i], 1, MIB);
+        beside[i] = filled(MIB);
         n *= 2;
         p = realloc(p, n);
         CHECK(p != NULL && p[FROM * MIB - 1] == 1);
         memset(p, 1, n);
     }
     free(p);
-    for (size_t i = 0; i < BESIDE; i++) {
-        free(beside[i]);
-    }
+    FREE_ALL(beside, BESIDE);
 }
 
 int main(void)

@@ -4,14 +4,12 @@
  *   victim_optional STEPS
  *
  * All blocks of a step live to its end. Prints "peak KIB", the most that was live at once. */
+#include "api.h"
 #include "worker.h"
 
-#include <dlfcn.h>
 #include <stdbool.h>
 
 enum { REQUESTS = 40 };
-
-static int (*begin)(void *), (*end)(void *);
 
 static size_t size_of(int request, uint64_t *random)
 {
@@ -34,8 +32,7 @@ static size_t step(uint64_t *random)
     }
     for (int i = 0; i < REQUESTS; i++, live += n) {
         n = size_of(i, random);
-        block[made] = malloc(n);
-        CHECK(block[made] != NULL);
+        block[made] = taken(n);
         stamp(block[made++], n, 1);
     }
     while (made > 0) {
@@ -50,13 +47,11 @@ int main(int argc, char **argv)
     uint64_t random = 7;
 
     CHECK(argc == 2);
-    *(void **)&begin = dlsym(RTLD_DEFAULT, "fl_step_begin");
-    *(void **)&end = dlsym(RTLD_DEFAULT, "fl_step_end");
     for (long i = 0, steps = strtol(argv[1], NULL, 10); i < steps; i++) {
-        bool declared = begin != NULL && begin(NULL) == 0; /* not where plans are off */
+        bool declared = CALL(fl_step_begin)(NULL) == 0; /* not where plans are off */
         live = step(&random);
         peak = live > peak ? live : peak;
-        CHECK(!declared || end(NULL) == 0);
+        CHECK(!declared || CALL(fl_step_end)(NULL) == 0);
         wait_until_worker_sleeps(); /* it makes the plan */
     }
     printf("peak %zu\n", peak / KIB);

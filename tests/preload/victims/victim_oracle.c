@@ -43,8 +43,7 @@ static void on_signal(int sig)
     owned_drop(own, "a handler's");
     *own = (struct owned){NULL, LARGE + (size_t)draw(&w->handler.random, 700 * KIB),
                           owned_mark(w->owner + FROM_HANDLER, ++w->handler.serial)};
-    own->p = malloc(own->n);
-    CHECK(own->p != NULL);
+    own->p = taken(own->n);
     owned_write(own);
     atomic_fetch_add_explicit(&signals, 1, memory_order_relaxed);
     errno = e;
@@ -171,8 +170,7 @@ static void keep_one(uint64_t *random, unsigned number)
     if (number / STAY % 4 == 0) {
         owned_drop(b, "what stays");
         *b = (struct owned){NULL, LARGE + (size_t)draw(random, MIB), owned_mark(MAIN, number + 1)};
-        b->p = malloc(b->n);
-        CHECK(b->p != NULL);
+        b->p = taken(b->n);
         owned_write(b);
     }
     for (size_t i = 0; i < STAY; i++) {

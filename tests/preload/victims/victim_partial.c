@@ -5,8 +5,6 @@
 #include "victim.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
-#include <sys/wait.h>
 
 enum { CALLS = 4, UNTOUCHED = 77 };
 static const unsigned *calls, none[CALLS];
@@ -152,20 +150,14 @@ static void *all_ways(void *arg)
 static void elsewhere(void)
 {
     pthread_t t[3];
-    int status = 0;
-
-    for (int i = 0; i < 3; i++) {
-        CHECK(pthread_create(&t[i], NULL, all_ways, NULL) == 0);
-    }
-    for (int i = 0; i < 3; i++) {
-        CHECK(pthread_join(t[i], NULL) == 0);
-    }
+    start_threads(t, 3, all_ways);
+    join_threads(t, 3);
     pid_t child = fork();
     if (child == 0) {
         all_ways(NULL);
         _exit(0);
     }
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    ends_well(child);
 }
 
 /* The first large request of all, which nothing has gone before. */

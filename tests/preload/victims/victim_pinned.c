@@ -13,6 +13,12 @@
  * part. */
 static const size_t len = 3 * MIB;
 
+static void both_ways(void (*f)(void))
+{
+    f();
+    while_others_allocate(f);
+}
+
 /* Blocks next to it come, go and grow. */
 static void neighbours_move(struct trio *t)
 {
@@ -42,13 +48,15 @@ static int file_with(size_t n, uint64_t seed)
 
 static struct io_uring ring;
 
-/* False where the kernel has no rings for us. */
-static int open_ring(void)
+/* Not where the kernel has no rings for us. */
+static void with_ring(void (*f)(void))
 {
     int rc = io_uring_queue_init(8, &ring, 0);
     printf("ring %d\n", rc);
     free(malloc(len));
-    return rc == 0;
+    if (rc == 0) {
+        both_ways(f);
+    }
 }
 
 static void register_block(const struct block *b)
@@ -90,13 +98,7 @@ static void one_ring(void)
     close(files[0]);
     close(files[1]);
 }
-static void registered(void)
-{
-    if (open_ring()) {
-        one_ring();
-        while_others_allocate(one_ring);
-    }
-}
+MODE_IS(registered, with_ring(one_ring))
 
 /* Freed or grown while it is registered: no other block is the worse for it. */
 static void one_free(void)
@@ -128,13 +130,7 @@ static void one_free(void)
         drop(&t.after);
     }
 }
-static void freed_while_registered(void)
-{
-    if (open_ring()) {
-        one_free();
-        while_others_allocate(one_free);
-    }
-}
+MODE_IS(freed_while_registered, with_ring(one_free))
 
 /* Free again and registered again: the kernel must have the pages that the program sees. */
 static void one_reuse(void)
@@ -158,23 +154,11 @@ static void one_reuse(void)
     }
     close(fd);
 }
-static void registered_again(void)
-{
-    if (open_ring()) {
-        one_reuse();
-        while_others_allocate(one_reuse);
-    }
-}
+MODE_IS(registered_again, with_ring(one_reuse))
 #else
-static void registered(void)
-{
-}
-static void freed_while_registered(void)
-{
-}
-static void registered_again(void)
-{
-}
+MODE_IS(registered, (void)0)
+MODE_IS(freed_while_registered, (void)0)
+MODE_IS(registered_again, (void)0)
 #endif
 
 /* Another process reads and writes the block; so does the kernel where it is untouched so far. */
@@ -197,11 +181,7 @@ static void one_peek(void)
     check(&t.it);
     end_trio(&t);
 }
-static void other_process(void)
-{
-    one_peek();
-    while_others_allocate(one_peek);
-}
+MODE_IS(other_process, both_ways(one_peek))
 
 static void fill_by_kernel(size_t n)
 {
@@ -234,11 +214,7 @@ static void fill_some(void)
     fill_by_kernel(5 * MIB);
     fill_by_kernel(70 * MIB);
 }
-static void kernel_touches_first(void)
-{
-    fill_some();
-    while_others_allocate(fill_some);
-}
+MODE_IS(kernel_touches_first, both_ways(fill_some))
 
 /* Pages on their way through a pipe, which is not told when their block is freed. */
 static void one_flight(void)
@@ -271,11 +247,7 @@ static void one_flight(void)
     close(ends[0]);
     close(ends[1]);
 }
-static void spliced(void)
-{
-    one_flight();
-    while_others_allocate(one_flight);
-}
+MODE_IS(spliced, both_ways(one_flight))
 
 /* The program's own userfaultfd on a block: it may have that, as with any memory of its own. */
 static int registers(int fd, const struct trio *t, uint64_t mode)
@@ -312,11 +284,7 @@ static void watch(void)
     }
     close(fd);
 }
-static void own_userfaultfd(void)
-{
-    watch();
-    while_others_allocate(watch);
-}
+MODE_IS(own_userfaultfd, both_ways(watch))
 
 MAIN(MODE(registered), MODE(freed_while_registered), MODE(registered_again), MODE(other_process),
      MODE(kernel_touches_first), MODE(spliced), MODE(own_userfaultfd))

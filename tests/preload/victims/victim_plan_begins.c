@@ -1,26 +1,16 @@
 /* Declared steps of 512 MiB: what do those take in faults in which a plan begins to serve? The most
  * that a step after the third took is printed. */
+#include "api.h"
 #include "worker.h"
 
-#include <dlfcn.h>
 #include <stdbool.h>
-#include <sys/resource.h>
 
 enum { BLOCKS = 32, STEPS = 14, KNOWN = 3 };
-
-static int (*begin)(void *), (*end)(void *);
-
-static long faults_here(void)
-{
-    struct rusage u;
-    CHECK(getrusage(RUSAGE_THREAD, &u) == 0);
-    return u.ru_minflt;
-}
 
 static void step(void)
 {
     static char *p[BLOCKS];
-    bool declared = begin(NULL) == 0; /* not where plans are off */
+    bool declared = CALL(fl_step_begin)(NULL) == 0; /* not where plans are off */
 
     for (int i = 0; i < BLOCKS; i++) {
         size_t n = (size_t)(15 + i % 3) * MIB + (size_t)i * 64 * KIB;
@@ -35,20 +25,17 @@ static void step(void)
     for (int i = 0; i < BLOCKS; i++) {
         free(p[(i * 7) % BLOCKS]);
     }
-    CHECK(!declared || end(NULL) == 0);
+    CHECK(!declared || CALL(fl_step_end)(NULL) == 0);
 }
 
 int main(void)
 {
     long most = 0;
 
-    *(void **)&begin = dlsym(RTLD_DEFAULT, "fl_step_begin");
-    *(void **)&end = dlsym(RTLD_DEFAULT, "fl_step_end");
-    CHECK(begin != NULL && end != NULL);
     for (int i = 0; i < STEPS; i++) {
-        long before = faults_here();
+        long before = faults_of(RUSAGE_THREAD);
         step();
-        long now = faults_here() - before;
+        long now = faults_of(RUSAGE_THREAD) - before;
         most = i >= KNOWN && now > most ? now : most;
     }
     printf("most %ld\n", most);

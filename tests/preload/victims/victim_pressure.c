@@ -42,12 +42,9 @@ int main(int argc, char **argv)
     char *live = malloc(3 * MIB);
     char *block[FREE_MIB];
     for (size_t i = 0; i < FREE_MIB; i++) {
-        block[i] = malloc(MIB);
-        stamp(block[i], MIB, 3);
+        block[i] = written(MIB, 3);
     }
-    for (size_t i = 0; i < FREE_MIB; i++) {
-        free(block[i]);
-    }
+    FREE_ALL(block, FREE_MIB);
     stamp(live, 3 * MIB, 1);
     stamp(other, OTHER_MIB * MIB, 2);
     size_t before = rss_mib(), now = before;

@@ -2,22 +2,14 @@
  * memory control group has in use before and after, in MiB; argument: the file that says so. */
 #include "victim.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 
 enum { PIECE_KIB = 64, PAGE_KIB = 4 };
 static const size_t len = 128 * MIB;
 
-static long long usage(const char *file)
+static size_t usage_mib(const char *file)
 {
-    char text[32];
-    int fd = open(file, O_RDONLY);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-
-    CHECK(n > 0);
-    text[n] = '\0';
-    close(fd);
-    return atoll(text) / (long long)MIB;
+    return proc_number(file, "") / MIB;
 }
 
 int main(int argc, char **argv)
@@ -27,22 +19,20 @@ int main(int argc, char **argv)
     CHECK(p != NULL);
     memset(p, 7, len);
     (void)madvise(p, len, MADV_NOHUGEPAGE); /* khugepaged would fill the holes */
-    long long before = usage(argv[1]);
+    size_t before = usage_mib(argv[1]);
     for (size_t at = 0; at < len; at += PIECE_KIB * KIB) {
         errno = ENOTTY;
         CHECK(madvise(p + at + PAGE_KIB * KIB, (PIECE_KIB - PAGE_KIB) * KIB, MADV_DONTNEED) == 0);
         CHECK(errno == ENOTTY);
     }
-    printf("before %lld\nafter %lld\n", before, usage(argv[1]));
+    printf("before %zu\nafter %zu\n", before, usage_mib(argv[1]));
     for (size_t at = 0; at < len; at++) {
         CHECK(p[at] == (at % (PIECE_KIB * KIB) < PAGE_KIB * KIB ? 7 : 0));
     }
     free(p);
     p = calloc(1, len);
     CHECK(p != NULL);
-    for (size_t at = 0; at < len; at++) {
-        CHECK(p[at] == 0);
-    }
+    CHECK(is_all(p, len, 0));
     free(p);
     return 0;
 }

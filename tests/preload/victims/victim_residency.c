@@ -1,12 +1,9 @@
 /* What faultless tells of memory is what the kernel has: fl_residency_read against the sum of Rss
  * in /proc/self/smaps of the maps that bear its name, or, where the kernel gives no names, that lie
  * where no other process has any. */
+#include "api.h"
 #include "await.h"
-#include "victim.h"
 
-#include "faultless/faultless.h"
-
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 
@@ -71,11 +68,8 @@ static size_t rss_of(const char *name)
 static struct fl_residency ask(void)
 {
     struct fl_residency v = {.size = sizeof v};
-    int (*read_residency)(struct fl_residency *) =
-        (int (*)(struct fl_residency *))dlsym(RTLD_DEFAULT, "fl_residency_read");
 
-    CHECK(read_residency != NULL);
-    CHECK(read_residency(&v) == 0);
+    CHECK(CALL(fl_residency_read)(&v) == 0);
     return v;
 }
 
@@ -125,19 +119,11 @@ static void check_sum(void)
     printf("compared %d\n", compared);
 }
 
-static char *ask_for(size_t len)
-{
-    char *p = malloc(len);
-
-    CHECK(p != NULL);
-    return p;
-}
-
 /* 512 MiB, of which 2 % are touched. */
 static void sparse_block(void)
 {
     struct fl_residency before = ask();
-    char *p = ask_for(512 * MIB);
+    char *p = taken(512 * MIB);
     size_t touched = 512 * MIB / 50;
 
     memset(p, 1, touched);
@@ -161,7 +147,7 @@ static void mixed(void)
     char *p[BLOCKS];
 
     for (size_t i = 0; i < BLOCKS; i++) {
-        p[i] = ask_for(MIB + i * 100 * KIB);
+        p[i] = taken(MIB + i * 100 * KIB);
         memset(p[i], 1, i % 3 * 512 * KIB);
     }
     for (size_t i = 0; i < BLOCKS; i += 2) {
@@ -184,7 +170,7 @@ static void mixed(void)
 static void told_by_mallinfo(void)
 {
     free(malloc(100));
-    char *p = ask_for(24 * MIB);
+    char *p = taken(24 * MIB);
     memset(p, 1, 24 * MIB);
     struct mallinfo2 used = mallinfo2();
     free(p);
@@ -199,8 +185,7 @@ static void told_by_mallinfo(void)
 static void size_counts(void)
 {
     struct fl_residency v = {.size = 8};
-    int (*read_residency)(struct fl_residency *) =
-        (int (*)(struct fl_residency *))dlsym(RTLD_DEFAULT, "fl_residency_read");
+    __typeof__(&fl_residency_read) read_residency = CALL(fl_residency_read);
 
     CHECK(read_residency(NULL) == -EINVAL);
     CHECK(read_residency(&v) == -EINVAL);
@@ -214,7 +199,7 @@ static void size_counts(void)
     memcpy(longer, &v.size, sizeof v.size);
     CHECK(read_residency((struct fl_residency *)(void *)longer) == 0);
     CHECK(longer[sizeof longer - 1] == 0);
-    free(ask_for(MIB));
+    free(taken(MIB));
 }
 
 MAIN(MODE(sparse_block), MODE(mixed), MODE(told_by_mallinfo), MODE(size_counts))

@@ -9,11 +9,8 @@
  * HOW: malloc, calloc, realloc, memalign, posix_memalign, new. WHO: main, thread, both, child. */
 #include "victim.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 
 enum { LIMIT_MIB = 100, BLOCKS_MOST = 8000 };
 
@@ -41,14 +38,13 @@ static void limit(pid_t pid, size_t mib)
 
 static void limit_by_other(void)
 {
-    int status;
     pid_t child = fork();
 
     if (child == 0) {
         limit(getppid(), LIMIT_MIB);
         _exit(0);
     }
-    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    ends_well(child);
 }
 
 static void *by(const char *how, size_t n)
@@ -108,14 +104,13 @@ static void *take_small(void *got)
 
 static void take_in_child(struct got *got)
 {
-    int status;
     pid_t child = fork();
 
     if (child == 0) {
         got->bytes = take(argument[6], small).bytes;
         _exit(0);
     }
-    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    ends_well(child);
     got->last = NULL;
 }
 

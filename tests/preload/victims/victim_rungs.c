@@ -2,11 +2,9 @@
  * works. */
 #include "victim.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 /* With arguments that no kernel takes: what gets as far as the call itself changes nothing. */
 static void calls(void)
@@ -53,8 +51,7 @@ static void who(void)
 
 static void *use_some(void *arg)
 {
-    char *p = malloc(40 * MIB);
-    stamp(p, 40 * MIB, 1);
+    char *p = written(40 * MIB, 1);
     CHECK(is_stamped(p, 40 * MIB, 1));
     free(p);
     return arg;
@@ -67,16 +64,15 @@ static void lives(void)
     static char program[] = "/bin/true";
     char *const args[] = {program, NULL};
     pthread_t t;
-    int status;
     CHECK(pthread_create(&t, NULL, use_some, NULL) == 0 && pthread_join(t, NULL) == 0);
     pid_t pid = fork();
     if (pid == 0) {
         use_some(NULL);
         _exit(0);
     }
-    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+    ends_well(pid);
     CHECK(posix_spawn(&pid, program, NULL, NULL, args, environ) == 0);
-    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    ends_well(pid);
     CHECK(system("exit 0") == 0);
 }
 

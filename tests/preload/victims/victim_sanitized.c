@@ -2,8 +2,6 @@
  * known from large ones alone, and a large one is written by a thread. */
 #include "victim.h"
 
-#include <pthread.h>
-
 enum { BLOCKS = 1000 };
 static char **kept;
 

@@ -1,11 +1,9 @@
 /* A handler that frees and allocates large blocks, whatever the main program is in the midst of. */
 #include "victim.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <time.h>
 
 enum { SLOTS = 16 };
@@ -26,9 +24,7 @@ static void swap_one(size_t i, int refill)
         free(p);
     }
     if (refill) {
-        p = malloc(len_of(i));
-        CHECK(p != NULL);
-        stamp(p, len_of(i), i);
+        p = written(len_of(i), i);
         p = atomic_exchange(&slots[i], p);
         free(p);
     }
@@ -103,27 +99,16 @@ static void small_work(size_t i)
     for (size_t k = 0; k < 32; k++) {
         p[k] = malloc(1 + (i * 37 + k * 101) % 5000);
     }
-    for (size_t k = 0; k < 32; k++) {
-        free(p[k]);
-    }
+    FREE_ALL(p, 32);
     if (i % 64 == 0) {
         swap_one(i / 64 % SLOTS, 1);
     }
 }
 
-static void free_in_handler(void)
-{
-    storm(free_one, large_work);
-}
-static void both_in_handler(void)
-{
-    storm(free_and_allocate, large_work);
-}
+MODE_IS(free_in_handler, storm(free_one, large_work))
+MODE_IS(both_in_handler, storm(free_and_allocate, large_work))
 /* Only frees: the main program may be inside the next allocator. */
-static void amid_small(void)
-{
-    storm(free_one, small_work);
-}
+MODE_IS(amid_small, storm(free_one, small_work))
 
 /* Blocks above eager_max (32M in this test), freed by a handler, must not show up in calloc. */
 static char *_Atomic giant;
@@ -147,10 +132,7 @@ static void giant_work(size_t i)
     }
     free(q);
 }
-static void giants(void)
-{
-    storm(free_giant, giant_work);
-}
+MODE_IS(giants, storm(free_giant, giant_work))
 
 static void *threads_loop(void *arg)
 {
@@ -166,10 +148,7 @@ static void thread_work(size_t i)
     large_work(i);
     CHECK(pthread_join(t, NULL) == 0);
 }
-static void with_threads(void)
-{
-    storm(free_one, thread_work);
-}
+MODE_IS(with_threads, storm(free_one, thread_work))
 
 /* fork in a handler; the child exits, after a large block of its own. */
 static void fork_one(void)
@@ -182,22 +161,17 @@ static void fork_one(void)
             free(p);
             _exit(0);
         }
-        int status;
-        CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+        ends_well(pid);
     }
 }
-static void fork_in_handler(void)
-{
-    storm(fork_one, large_work);
-}
+MODE_IS(fork_in_handler, storm(fork_one, large_work))
 
 /* The stack overflows; the handler on its own stack allocates and ends well. */
 static char alt_stack[64 * KIB];
 static void on_overflow(int sig)
 {
     (void)sig;
-    char *p = malloc(2 * MIB);
-    stamp(p, 2 * MIB, 3);
+    char *p = written(2 * MIB, 3);
     int fine = is_stamped(p, 2 * MIB, 3);
     free(p);
     exit(fine ? 0 : 1);

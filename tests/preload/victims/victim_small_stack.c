@@ -3,8 +3,6 @@
  *   victim_small_stack blocks|stats */
 #include "victim.h"
 
-#include <pthread.h>
-
 static void blocks(void)
 {
     char *p = malloc(3 * MIB), *q = calloc(1, 20 * MIB);

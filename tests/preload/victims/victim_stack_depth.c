@@ -4,11 +4,9 @@
  *
  * Each call is made on a stack that was painted before, by pointer: where the dynamic linker looks
  * for a function at its first call it takes more of the stack than the function. */
-#include "victim.h"
+#include "api.h"
 
-#include <dlfcn.h>
 #include <stdbool.h>
-#include <pthread.h>
 #include <ucontext.h>
 
 enum { STACK = 256 << 10, SHORT = 64, LONG = 64 << 10, PAINT = 0x5a };
@@ -182,13 +180,10 @@ static void pieces(void)
 static void steps(void)
 {
     enum { STEPS = 60, BLOCKS = 12 };
-    int (*begin)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "fl_step_begin");
-    int (*end)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "fl_step_end");
     static void *block[BLOCKS];
 
-    CHECK(begin != NULL && end != NULL);
     for (int step = 0; step < STEPS; step++) {
-        bool declared = begin(NULL) == 0;
+        bool declared = CALL(fl_step_begin)(NULL) == 0;
         for (int i = 0; i < BLOCKS; i++) {
             size_t n = (size_t)(100 + 177 * i) * KIB;
             block[i] = on("of a step, malloc", i % 4 == 3 ? CALLOC : MALLOC, NULL, n);
@@ -201,7 +196,7 @@ static void steps(void)
         for (int i = 0; i < BLOCKS; i++) {
             (void)on("of a step, free", FREE, block[i], 0);
         }
-        CHECK(!declared || end(NULL) == 0);
+        CHECK(!declared || CALL(fl_step_end)(NULL) == 0);
     }
 }
 
@@ -210,13 +205,10 @@ static void steps(void)
 static void loans(void)
 {
     enum { STEPS = 24, BLOCKS = 16 };
-    int (*begin)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "fl_step_begin");
-    int (*end)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "fl_step_end");
     static void *block[BLOCKS];
 
-    CHECK(begin != NULL && end != NULL);
     for (int step = 0; step < STEPS; step++) {
-        CHECK(begin(NULL) == 0);
+        CHECK(CALL(fl_step_begin)(NULL) == 0);
         for (int i = 0; i < BLOCKS; i++) {
             size_t n = (size_t)(4 + i) * MIB;
             block[i] = on("of a long step, malloc", MALLOC, NULL, n);
@@ -225,7 +217,7 @@ static void loans(void)
         for (int i = 0; i < BLOCKS; i++) {
             (void)on("of a long step, free", FREE, block[i], 0);
         }
-        CHECK(end(NULL) == 0);
+        CHECK(CALL(fl_step_end)(NULL) == 0);
         if (step % 4 == 3) {
             size_t n = (size_t)(40 + step) * MIB;
             void *p = on("beside the steps, malloc", MALLOC, NULL, n);

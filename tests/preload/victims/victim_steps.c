@@ -14,9 +14,7 @@
 #include <stdbool.h>
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <sys/resource.h>
 
 enum { REQUESTS = 120, KINDS = 2, STAY = 6, CROSS = 4, MOST = 4 };
 
@@ -45,13 +43,6 @@ static void plan(struct request *r, uint64_t seed)
     }
 }
 
-static long faults_here(void)
-{
-    struct rusage u;
-    CHECK(getrusage(RUSAGE_THREAD, &u) == 0);
-    return u.ru_minflt;
-}
-
 static struct block make(size_t n, uint64_t seed, int how)
 {
     void *p = NULL;
@@ -62,8 +53,7 @@ static struct block make(size_t n, uint64_t seed, int how)
     } else if (how % 11 == 5) {
         CHECK(posix_memalign(&p, 4096, n) == 0);
     } else if (how % 11 == 7) {
-        p = malloc(n / 2);
-        stamp(p, n / 2, 1);
+        p = written(n / 2, 1);
         p = realloc(p, n);
         CHECK(is_stamped_part(p, n / 2, n / 2, 1));
     } else {
@@ -141,11 +131,9 @@ static void *loop(void *arg)
     for (int step = 0; step < steps; step++) {
         bool last = step >= steps - steps / 4;
         int kind = shape[0] == 'p' && step % 8 >= 5;
-        before = step == steps - steps / 4 ? faults_here() : before;
+        before = step == steps - steps / 4 ? faults_of(RUSAGE_THREAD) : before;
         if (shape[0] == 'p' && (step % 8 == 5 || step % 8 == 0)) { /* blocks do not cross */
-            for (int i = 0; i < 2 * REQUESTS; i++) {
-                drop(&l->live[i]);
-            }
+            drop_all(l->live, 2 * REQUESTS);
             last = false;
         }
         if (begin != NULL) {
@@ -157,13 +145,9 @@ static void *loop(void *arg)
         }
         wait_until_worker_sleeps(); /* it makes the plan */
     }
-    faults += faults_here() - before;
-    for (int i = 0; i < STAY; i++) {
-        drop(&l->stays[i]);
-    }
-    for (int i = 0; i < 2 * REQUESTS; i++) {
-        drop(&l->live[i]);
-    }
+    faults += faults_of(RUSAGE_THREAD) - before;
+    drop_all(l->stays, STAY);
+    drop_all(l->live, 2 * REQUESTS);
     free(l);
     return NULL;
 }

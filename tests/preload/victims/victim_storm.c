@@ -2,11 +2,8 @@
 #include "await.h"
 #include "blocks.h"
 
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 
 enum { THREADS = 4, SLOTS = 5, COMMON = 6, FORKS = 1000, DEPTH = 2 };
 
@@ -40,9 +37,7 @@ static void live_in_child(struct block *own, uint64_t seed, int depth)
         refill(&own[next_random(&seed) % SLOTS], &seed);
     }
     drop(&common[seed % COMMON]);
-    for (size_t i = 0; i < SLOTS; i++) {
-        drop(&own[i]);
-    }
+    drop_all(own, SLOTS);
     if (pid > 0) {
         reap(pid);
     }
@@ -85,9 +80,7 @@ static void *storm_thread(void *arg)
         }
     }
     reap(before);
-    for (size_t i = 0; i < SLOTS; i++) {
-        drop(&own[i]);
-    }
+    drop_all(own, SLOTS);
     return NULL;
 }
 
@@ -98,15 +91,9 @@ static void storm(void)
         common[i] = (struct block){malloc((i + 1) * 300 * KIB), (i + 1) * 300 * KIB, i};
         stamp(common[i].p, common[i].n, i);
     }
-    for (size_t i = 0; i < THREADS; i++) {
-        CHECK(pthread_create(&t[i], NULL, storm_thread, (void *)i) == 0);
-    }
-    for (size_t i = 0; i < THREADS; i++) {
-        CHECK(pthread_join(t[i], NULL) == 0);
-    }
-    for (size_t i = 0; i < COMMON; i++) {
-        drop(&common[i]);
-    }
+    start_threads(t, THREADS, storm_thread);
+    join_threads(t, THREADS);
+    drop_all(common, COMMON);
 }
 
 /* Workers that are forked anew each epoch and send batches made from what they inherited. The
@@ -185,8 +172,7 @@ static void one_epoch(char *parts[], uint64_t seeds[], uint64_t *seed)
     }
     seeds[0] = next_random(seed);
     free(parts[0]);
-    parts[0] = malloc(part_len);
-    stamp(parts[0], part_len, seeds[0]);
+    parts[0] = written(part_len, seeds[0]);
     for (uint32_t i = 0; i < BATCHES; i++) {
         const struct worker *from = &w[i % WORKERS];
         CHECK(write(from->ask, &i, sizeof i) == sizeof i);
@@ -201,9 +187,7 @@ static void one_epoch(char *parts[], uint64_t seeds[], uint64_t *seed)
         reap(w[i].pid);
         close(w[i].answer);
     }
-    for (size_t i = 0; i < SLOTS; i++) {
-        drop(&own[i]);
-    }
+    drop_all(own, SLOTS);
 }
 
 static void loader(void)
@@ -212,8 +196,7 @@ static void loader(void)
     char *parts[PARTS];
     for (size_t i = 0; i < PARTS; i++) {
         seeds[i] = next_random(&seed);
-        parts[i] = malloc(part_len);
-        stamp(parts[i], part_len, seeds[i]);
+        parts[i] = written(part_len, seeds[i]);
     }
     for (int i = 0; i < EPOCHS; i++) {
         one_epoch(parts, seeds, &seed);
@@ -225,32 +208,12 @@ static void loader(void)
 }
 
 /* A process with threads forks; the child has threads of its own that allocate while it forks. */
-static atomic_bool stop;
-
-static void *churn(void *arg)
-{
-    uint64_t seed = (uintptr_t)arg * 77 + 5;
-    struct block own[2] = {{NULL, 0, 0}};
-    while (!stop) {
-        refill(&own[next_random(&seed) % 2], &seed);
-    }
-    drop(&own[0]);
-    drop(&own[1]);
-    return NULL;
-}
-
 static void with_threads(void (*f)(int), int depth)
 {
     pthread_t t[THREADS];
-    stop = 0;
-    for (size_t i = 0; i < THREADS; i++) {
-        CHECK(pthread_create(&t[i], NULL, churn, (void *)(i + 1)) == 0);
-    }
+    start_churn(t, THREADS);
     f(depth);
-    stop = 1;
-    for (size_t i = 0; i < THREADS; i++) {
-        CHECK(pthread_join(t[i], NULL) == 0);
-    }
+    end_churn(t, THREADS);
 }
 
 static void families(int depth)
@@ -278,10 +241,7 @@ static void families(int depth)
     free(inherited.p);
 }
 
-static void threads_in_child(void)
-{
-    with_threads(families, 0);
-}
+MODE_IS(threads_in_child, with_threads(families, 0))
 
 /* Without forks: threads whose blocks lie side by side, as close as can be. */
 static void *change_sizes(void *arg)
@@ -291,21 +251,15 @@ static void *change_sizes(void *arg)
     for (int i = 0; i < 400; i++) {
         refill(&own[next_random(&seed) % (2 * SLOTS)], &seed);
     }
-    for (size_t i = 0; i < 2 * SLOTS; i++) {
-        drop(&own[i]);
-    }
+    drop_all(own, 2 * SLOTS);
     return NULL;
 }
 
 static void sizes(void)
 {
     pthread_t t[THREADS + 2];
-    for (size_t i = 0; i < THREADS + 2; i++) {
-        CHECK(pthread_create(&t[i], NULL, change_sizes, (void *)i) == 0);
-    }
-    for (size_t i = 0; i < THREADS + 2; i++) {
-        CHECK(pthread_join(t[i], NULL) == 0);
-    }
+    start_threads(t, THREADS + 2, change_sizes);
+    join_threads(t, THREADS + 2);
 }
 
 static size_t rss_mib(void)
@@ -325,12 +279,9 @@ static void free_stays_behind(void)
     char *p[4];
     stamp(live.p, live.n, live.seed);
     for (size_t i = 0; i < 4; i++) {
-        p[i] = malloc((40 + 10 * i) * MIB);
-        memset(p[i], 1, (40 + 10 * i) * MIB);
+        p[i] = filled((40 + 10 * i) * MIB);
     }
-    for (size_t i = 0; i < 4; i++) {
-        free(p[i]);
-    }
+    FREE_ALL(p, 4);
     size_t before = rss_mib();
     pid_t pid = fork();
     if (pid == 0) {

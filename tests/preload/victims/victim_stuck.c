@@ -3,47 +3,28 @@
  *   victim_stuck TRACER MODE SEEN     modes are those of victim_tracer; `alone`: no thread is
  *                                     delayed */
 #include "blocks.h"
+#include "worker.h"
 
-#include <dirent.h>
-#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdatomic.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 
 enum { SLOTS = 8, GROWN = 24, THREADS = 2 };
 static const size_t grown_len = 12 * MIB + 100 * KIB;
 
-static atomic_bool stop;
-
-static void *churn(void *arg)
-{
-    uint64_t seed = (uintptr_t)arg + 12345;
-    struct block b = {NULL, 0, 0};
-    while (!stop) {
-        refill(&b, &seed);
-    }
-    drop(&b);
-    return NULL;
-}
-
 static void child_lives(struct block *slots, struct block *grown, size_t n, uint64_t seed)
 {
-    int status;
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {
-        for (size_t i = 0; i < n; i++) {
-            drop(&grown[i]);
-        }
+        drop_all(grown, n);
         for (size_t i = 0; i < SLOTS; i++) {
             refill(&slots[i], &seed);
             drop(&slots[i]);
         }
         _exit(0);
     }
-    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    ends_well(pid);
 }
 
 /* Everything a program may want of an allocator, up to 300 MiB more in the end than in the
@@ -54,9 +35,7 @@ static void go_on(void)
     uint64_t seed = 99;
     pthread_t t[THREADS];
 
-    for (size_t i = 0; i < THREADS; i++) {
-        CHECK(pthread_create(&t[i], NULL, churn, (void *)i) == 0);
-    }
+    start_churn(t, THREADS);
     for (size_t i = 0; i < GROWN; i++) {
         grown[i] = (struct block){calloc(1, grown_len), grown_len, i};
         check_zero(grown[i].p, grown_len);
@@ -74,62 +53,19 @@ static void go_on(void)
     char *all = realloc(grown[0].p, 10 * grown_len); /* by moving, by copying, in place */
     CHECK(is_stamped_part(all, grown_len, grown_len, 0));
     grown[0].p = realloc(all, grown_len);
-    stop = 1;
-    for (size_t i = 0; i < THREADS; i++) {
-        CHECK(pthread_join(t[i], NULL) == 0);
-    }
-    for (size_t i = 0; i < GROWN; i++) {
-        drop(&grown[i]);
-    }
-    for (size_t i = 0; i < SLOTS; i++) {
-        drop(&slots[i]);
-    }
-}
-
-static pid_t find_thread(const char *name)
-{
-    DIR *d = opendir("/proc/self/task");
-    struct dirent *e;
-    pid_t found = 0;
-    while ((e = readdir(d)) != NULL) {
-        char path[300], line[64];
-        snprintf(path, sizeof path, "/proc/self/task/%s/comm", e->d_name);
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
-        ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : 0;
-        close(fd);
-        line[n > 0 ? n : 0] = '\0';
-        if (strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == '\n') {
-            found = atoi(e->d_name);
-        }
-    }
-    closedir(d);
-    return found;
+    end_churn(t, THREADS);
+    drop_all(grown, GROWN);
+    drop_all(slots, SLOTS);
 }
 
 /* One letter, as in /proc/PID/status; '-' when there is no such thread. */
 static char state_of(pid_t tid)
 {
-    char path[64], text[512];
+    char path[64];
+
     snprintf(path, sizeof path, "/proc/self/task/%d/status", tid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    const char *p = strstr(text, "State:\t");
-    return p != NULL ? p[7] : '-';
-}
-
-static pid_t wait_for_thread(void)
-{
-    pid_t tid = 0;
-
-    while (tid == 0) {
-        char *p = malloc(64 * MIB);
-        memset(p, 1, 64 * MIB);
-        free(p);
-        tid = find_thread("fl-uffd");
-    }
-    return tid;
+    char letter = proc_letter(path, "State:\t");
+    return letter != '\0' ? letter : '-';
 }
 
 /* Returns when it is ready. What it says besides is for the reader of stdout, even if this program
@@ -164,7 +100,8 @@ int main(int argc, char **argv)
     CHECK(setpgid(0, 0) == 0);
     (void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* refused where it is not needed */
     if (strcmp(argv[2], "alone") != 0) {
-        tid = wait_for_thread();
+        wait_for_worker();
+        tid = atoi(worker_id);
         start_tracer(argv, tid);
     }
     printf("before %c\n", state_of(tid));

@@ -11,13 +11,9 @@
  * in huge pages, and how many faults that took. */
 #include "victim.h"
 
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdbool.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
     PAGE = 4096,
@@ -90,9 +86,7 @@ static void fill_by_threads(void)
     for (size_t i = 0; i < THREADS; i++) {
         (void)pthread_create(&t[i], NULL, fill_share, (void *)(uintptr_t)i);
     }
-    for (size_t i = 0; i < THREADS; i++) {
-        (void)pthread_join(t[i], NULL);
-    }
+    join_threads(t, THREADS);
 }
 
 static void fill_by_pieces(void)
@@ -152,19 +146,10 @@ static size_t kib_of(const char *key)
     return proc_number("/proc/self/smaps_rollup", key);
 }
 
-static long faults(void)
-{
-    struct rusage u;
-
-    (void)getrusage(RUSAGE_SELF, &u);
-    return u.ru_minflt;
-}
-
 static void ask(const char *how)
 {
     for (size_t i = 0; i < nblocks; i++) {
-        block[i] = malloc(strcmp(how, "grown") == 0 ? len / 4 : len);
-        CHECK(block[i] != NULL);
+        block[i] = taken(strcmp(how, "grown") == 0 ? len / 4 : len);
         if (strcmp(how, "each") == 0) {
             touch(i * len);
         } else if (strcmp(how, "grown") == 0) {
@@ -206,9 +191,10 @@ int main(int argc, char **argv)
     if (strcmp(how, "late") == 0) {
         nanosleep(&late, NULL);
     }
-    long faults_before = faults();
+    long faults_before = faults_of(RUSAGE_SELF);
     if (fills(argv[1])) {
-        printf("faults %ld huge %zu\n", faults() - faults_before, kib_of("\nAnonHugePages:") / KIB);
+        printf("faults %ld huge %zu\n", faults_of(RUSAGE_SELF) - faults_before,
+               kib_of("\nAnonHugePages:") / KIB);
     } else {
         is_thin(argv[1]);
         size_t most = (before + touched * (PAGE / KIB)) * 3 / 2 + SLACK_MIB * KIB, now;
@@ -222,8 +208,6 @@ int main(int argc, char **argv)
         printf("rss %zu first %zu most %zu\n", now / KIB, first / KIB, most / KIB);
         look();
     }
-    for (size_t i = 0; i < nblocks; i++) {
-        free(block[i]);
-    }
+    FREE_ALL(block, nblocks);
     return 0;
 }

@@ -2,7 +2,6 @@
 #include "worker.h"
 
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 static const size_t block = 64 * MIB;
 
@@ -25,10 +24,7 @@ static char *touched(size_t stride)
 /* Wholly in memory: it becomes huge, all but the edges, keeps what it holds, and holds no more. */
 static void full_becomes_huge(void)
 {
-    char *p = malloc(block);
-
-    CHECK(p != NULL);
-    stamp(p, block, 7);
+    char *p = written(block, 7);
     size_t before = rss_mib();
     FL_AWAIT(huge_kib() >= 56 * KIB);
     CHECK(is_stamped(p, block, 7));
@@ -114,9 +110,7 @@ static void settings_change(void)
 /* In huge pages: of a block of malloc's, and of memory that the program maps itself. */
 static void say_whose(const char *who)
 {
-    char *p = malloc(block);
-    CHECK(p != NULL);
-    memset(p, 1, block);
+    char *p = filled(block);
     size_t of_malloc = huge_kib();
     char *own = mmap(NULL, block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(own != MAP_FAILED);
@@ -141,14 +135,10 @@ static void whose_pages_are_huge(void)
         execv(path, args);
         _exit(1);
     }
-    int status;
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    ends_well(child);
 }
 
-static void child(void)
-{
-    say_whose("child");
-}
+MODE_IS(child, say_whose("child"))
 
 MAIN(MODE(full_becomes_huge), MODE(half_stays_as_it_is), MODE(nothing_becomes_huge),
      MODE(settings_change), MODE(whose_pages_are_huge), MODE(child))

@@ -2,10 +2,7 @@
 #include "await.h"
 #include "victim.h"
 
-#include <pthread.h>
-#include <malloc.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <time.h>
 
 static void start(pthread_t *t, void *(*f)(void *), void *arg)
@@ -17,28 +14,27 @@ static void start(pthread_t *t, void *(*f)(void *), void *arg)
     pthread_attr_destroy(&attr);
 }
 
-/* 1000 threads, 50 at a time, each leaves a block behind; the main thread checks and frees them
- * all. */
+/* Each of 1000 threads leaves a block behind; the main thread checks and frees them all. */
 static void *leave_block(void *arg)
 {
     size_t i = (size_t)arg;
     size_t n = 64 * KIB + i * 64;
     free(malloc(200 * KIB)); /* something in the cache when the thread ends */
-    char *p = malloc(n);
-    stamp(p, n, i);
+    char *p = written(n, i);
     return p;
 }
 
-static void thousand(void)
+static void thousand_by(size_t at_once)
 {
-    pthread_t t[50];
+    static pthread_t t[1000];
     static char *left[1000];
-    for (size_t i = 0; i < 1000; i += 50) {
-        for (size_t k = 0; k < 50; k++) {
-            start(&t[k], leave_block, (void *)(i + k));
+
+    for (size_t i = 0; i < 1000; i += at_once) {
+        for (size_t k = i; k < i + at_once; k++) {
+            start(&t[k], leave_block, (void *)k);
         }
-        for (size_t k = 0; k < 50; k++) {
-            CHECK(pthread_join(t[k], (void **)&left[i + k]) == 0);
+        for (size_t k = i; k < i + at_once; k++) {
+            CHECK(pthread_join(t[k], (void **)&left[k]) == 0);
         }
     }
     for (size_t i = 0; i < 1000; i++) {
@@ -47,18 +43,8 @@ static void thousand(void)
     }
 }
 
-static void at_once(void)
-{
-    static pthread_t t[1000];
-    char *p;
-    for (size_t i = 0; i < 1000; i++) {
-        start(&t[i], leave_block, (void *)i);
-    }
-    for (size_t i = 0; i < 1000; i++) {
-        CHECK(pthread_join(t[i], (void **)&p) == 0 && is_stamped(p, 64 * KIB + i * 64, i));
-        free(p);
-    }
-}
+MODE_IS(thousand, thousand_by(50))
+MODE_IS(at_once, thousand_by(1000))
 
 /* Four threads swap blocks through shared slots: who takes one out checks and frees it. */
 enum { SLOTS = 64, HEADER = 2 };
@@ -112,19 +98,24 @@ static void *churn_thread(void *arg)
     return NULL;
 }
 
-static void churn(void)
+static void run_a_while(pthread_t t[], size_t n, void *(*f)(void *))
 {
-    pthread_t t[4];
     const long ms = at_most(2000);
     const struct timespec a_while = {ms / 1000, ms % 1000 * 1000000};
-    for (size_t i = 0; i < 4; i++) {
-        start(&t[i], churn_thread, (void *)i);
+
+    for (size_t i = 0; i < n; i++) {
+        start(&t[i], f, (void *)i);
     }
     nanosleep(&a_while, NULL);
     stop = 1;
-    for (size_t i = 0; i < 4; i++) {
-        pthread_join(t[i], NULL);
-    }
+    join_threads(t, n);
+}
+
+static void churn(void)
+{
+    pthread_t t[4];
+
+    run_a_while(t, 4, churn_thread);
     for (size_t i = 0; i < SLOTS; i++) {
         check_and_free(slots[i]);
     }
@@ -149,8 +140,7 @@ static void *replace_thread(void *arg)
     while (!stop) {
         for (int i = 0; i < 1000; i++) {
             uint64_t n = (64 * KIB + next_random(&seed) % (340 * KIB)) / 8, r = next_random(&seed);
-            uint64_t *p = malloc(n * 8);
-            CHECK(p != NULL);
+            uint64_t *p = taken(n * 8);
             p[0] = (uintptr_t)p;
             p[1] = n;
             p[n - 1] = ~(uintptr_t)p;
@@ -181,22 +171,13 @@ static void *replace_thread(void *arg)
 static void replace(void)
 {
     pthread_t t[REPLACERS];
-    const long ms = at_most(2000);
-    const struct timespec a_while = {ms / 1000, ms % 1000 * 1000000};
 
-    for (size_t i = 0; i < REPLACERS; i++) {
-        start(&t[i], replace_thread, (void *)i);
-    }
-    nanosleep(&a_while, NULL);
-    stop = 1;
-    for (size_t i = 0; i < REPLACERS; i++) {
-        pthread_join(t[i], NULL);
-    }
+    run_a_while(t, REPLACERS, replace_thread);
     /* The worker may be about to give some back itself, and be without a processor. */
     do {
         fl_between_looks();
         (void)malloc_trim(0);
-    } while (proc_number("/proc/self/status", "VmRSS:") >= 128 * KIB); /* KiB */
+    } while (rss_kib() >= 128 * KIB); /* KiB */
 }
 
 /* Destructors of thread-specific data allocate and free, several rounds of them; before and after
@@ -209,12 +190,10 @@ static void destroy(void *p)
     destroyed++;
     CHECK(is_stamped(p, 300 * KIB, 7));
     free(p);
-    char *q = malloc(MIB);
-    stamp(q, MIB, 8);
+    char *q = written(MIB, 8);
     free(realloc(q, 2 * MIB));
     if (destroyed % 3 != 0) {
-        p = malloc(300 * KIB);
-        stamp(p, 300 * KIB, 7);
+        p = written(300 * KIB, 7);
         pthread_setspecific(first_key, p); /* once more around */
     }
 }
@@ -222,8 +201,7 @@ static void destroy(void *p)
 static void *with_specific(void *arg)
 {
     for (size_t i = 0; i < 40; i++) {
-        char *p = malloc(300 * KIB);
-        stamp(p, 300 * KIB, 7);
+        char *p = written(300 * KIB, 7);
         pthread_setspecific(i == 0 ? first_key : keys[i], p);
     }
     return arg;

@@ -3,7 +3,6 @@
 #include "worker.h"
 
 #include <sys/prctl.h>
-#include <sys/resource.h>
 
 enum { HUGE_SHIFT = 21, PLACES = 1 << 14, MOST = 256, ROUNDS = 9 };
 
@@ -22,11 +21,6 @@ static void touch(char *p)
     places += place[i] == 0;
     place[i] = huge;
     *p = 1;
-}
-
-static size_t rss(void)
-{
-    return proc_number("/proc/self/status", "VmRSS:") * KIB;
 }
 
 struct asked {
@@ -64,7 +58,7 @@ static void touch_random(struct asked *a)
 
 static void check_bound(const struct asked *a, size_t before)
 {
-    size_t most = (places << HUGE_SHIFT) + a->n * a->len / 20 + 32 * MIB, now = rss();
+    size_t most = (places << HUGE_SHIFT) + a->n * a->len / 20 + 32 * MIB, now = rss_kib() * KIB;
 
     if (now > before + most) {
         dprintf(2, "%zu blocks of %zu MiB: %zu MiB held, %zu touched\n", a->n, a->len / MIB,
@@ -77,17 +71,14 @@ static void check_bound(const struct asked *a, size_t before)
  * come in. */
 static void zero_again(struct asked *a, void (*touch_some)(struct asked *), size_t before)
 {
-    for (size_t i = 0; i < a->n; i++) {
-        free(a->p[i]);
-    }
+    FREE_ALL(a->p, a->n);
     for (size_t i = 0; i < a->n; i++) {
         a->p[i] = calloc(1, a->len);
         CHECK(a->p[i] != NULL);
     }
     check_bound(a, before);
     for (size_t i = 0; i < a->n; i++) {
-        const char *p = a->p[i];
-        CHECK(p[0] == 0 && memcmp(p, p + 1, a->len - 1) == 0);
+        CHECK(is_all(a->p[i], a->len, 0));
     }
     touch_some(a);
 }
@@ -95,23 +86,20 @@ static void zero_again(struct asked *a, void (*touch_some)(struct asked *), size
 static void ask(size_t n, size_t len, void (*touch_some)(struct asked *))
 {
     static struct asked a;
-    size_t before = rss();
+    size_t before = rss_kib() * KIB;
 
     a.n = n;
     a.len = len;
     places = 0;
     memset(place, 0, sizeof place);
     for (size_t i = 0; i < n; i++) {
-        a.p[i] = malloc(len);
-        CHECK(a.p[i] != NULL);
+        a.p[i] = taken(len);
     }
     check_bound(&a, before);
     touch_some(&a);
     check_bound(&a, before);
     zero_again(&a, touch_some, before);
-    for (size_t i = 0; i < n; i++) {
-        free(a.p[i]);
-    }
+    FREE_ALL(a.p, n);
     malloc_trim(0);
 }
 
@@ -122,45 +110,25 @@ static void ask_all(size_t n, size_t len)
     ask(n, len, touch_random);
 }
 
-static void by_1_mib(void)
-{
-    ask_all(256, MIB);
-}
-static void by_8_mib(void)
-{
-    ask_all(64, 8 * MIB);
-}
-static void by_64_mib(void)
-{
-    ask_all(12, 64 * MIB);
-}
-static void by_512_mib(void)
-{
-    ask_all(3, 512 * MIB);
-}
+MODE_IS(by_1_mib, ask_all(256, MIB))
+MODE_IS(by_8_mib, ask_all(64, 8 * MIB))
+MODE_IS(by_64_mib, ask_all(12, 64 * MIB))
+MODE_IS(by_512_mib, ask_all(3, 512 * MIB))
 
 /* What is read alone is zeros, and they are not cleared. In base pages: before Linux 6.16 the
  * kernel does not say which huge page is its own of zeros. */
 static void read_alone(void)
 {
     CHECK(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0);
-    size_t before = rss(), len = 64 * MIB;
+    size_t before = rss_kib() * KIB, len = 64 * MIB;
 
     for (int round = 0; round < 3; round++) {
         char *p = calloc(1, len);
-        CHECK(p != NULL && p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
-        CHECK(rss() < before + 8 * MIB);
+        CHECK(p != NULL && is_all(p, len, 0));
+        CHECK(rss_kib() * KIB < before + 8 * MIB);
         p[round * MIB] = 1;
         free(p);
     }
-}
-
-static long faults(void)
-{
-    struct rusage u;
-
-    CHECK(getrusage(RUSAGE_THREAD, &u) == 0);
-    return u.ru_minflt;
 }
 
 static int compare(const void *a, const void *b)
@@ -177,10 +145,9 @@ static void repeat(size_t percent)
     char *p[BLOCKS];
 
     for (int round = -3; round < ROUNDS; round++) { /* the first ones come to rest */
-        long before = faults();
+        long before = faults_of(RUSAGE_THREAD);
         for (size_t i = 0; i < BLOCKS; i++) {
-            p[i] = malloc(mib[i] * MIB);
-            CHECK(p[i] != NULL);
+            p[i] = taken(mib[i] * MIB);
             memset(p[i], round, mib[i] * MIB / 100 * percent);
         }
         for (size_t i = 0; i < BLOCKS; i++) {
@@ -188,21 +155,15 @@ static void repeat(size_t percent)
             free(p[i]);
         }
         if (round >= 0) {
-            each[round] = faults() - before;
+            each[round] = faults_of(RUSAGE_THREAD) - before;
         }
     }
     qsort(each, ROUNDS, sizeof each[0], compare);
     printf("faults %ld\n", each[ROUNDS / 2]);
 }
 
-static void steps(void)
-{
-    repeat(100);
-}
-static void half_steps(void)
-{
-    repeat(50);
-}
+MODE_IS(steps, repeat(100))
+MODE_IS(half_steps, repeat(50))
 
 /* From the front to the back; after each huge page the worker has its turn: what came ahead is
  * zero. Prints the faults of this thread. */
@@ -211,19 +172,19 @@ static void in_order(void)
     static const char zero[4 * KIB];
     size_t len = 512 * MIB;
     char *p = malloc(len);
-    long before = faults(), while_waiting = 0;
+    long before = faults_of(RUSAGE_THREAD), while_waiting = 0;
 
     CHECK(p != NULL);
     for (size_t at = 0; at < len; at += sizeof zero) {
         CHECK(memcmp(p + at, zero, sizeof zero) == 0);
         memset(p + at, (int)(at >> 12 | 1), sizeof zero);
         if ((at + sizeof zero) % ((size_t)1 << HUGE_SHIFT) == 0) {
-            long here = faults();
+            long here = faults_of(RUSAGE_THREAD);
             wait_until_worker_sleeps();
-            while_waiting += faults() - here;
+            while_waiting += faults_of(RUSAGE_THREAD) - here;
         }
     }
-    printf("faults %ld\n", faults() - before - while_waiting);
+    printf("faults %ld\n", faults_of(RUSAGE_THREAD) - before - while_waiting);
     for (size_t at = 0; at < len; at += sizeof zero) {
         CHECK(p[at] == (char)(at >> 12 | 1));
     }
@@ -232,10 +193,9 @@ static void in_order(void)
 
 static void held(void)
 {
-    char *p = malloc(64 * MIB);
+    char *p = taken(64 * MIB);
 
-    CHECK(p != NULL);
-    printf("held %zu\n", rss() / MIB);
+    printf("held %zu\n", rss_kib() * KIB / MIB);
     free(p);
 }
 

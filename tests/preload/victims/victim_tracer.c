@@ -19,7 +19,6 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include <linux/ptrace.h>

@@ -18,8 +18,7 @@ int main(int argc, char **argv)
     int *armed = dlsym(RTLD_DEFAULT, "trap_armed");
     CHECK(armed != NULL && signal(SIGUSR1, on_signal) != SIG_ERR);
     size_t n = strtoul(argc > 1 ? argv[1] : "1", NULL, 10) * MIB;
-    large = malloc(n);
-    stamp(large, n, 1);
+    large = written(n, 1);
     *armed = 1;
     char *small = malloc(100);
     CHECK(small != NULL && *armed == 0);

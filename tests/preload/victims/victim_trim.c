@@ -3,8 +3,6 @@
  * after the first ones took page faults, and what is in memory after two trims more. */
 #include "victim.h"
 
-#include <sys/resource.h>
-
 enum { BLOCKS = 24, SMALL = 40, STEPS = 60, WARM = 12 };
 
 static void *kept[BLOCKS / 4];
@@ -19,9 +17,7 @@ static void step(void)
     void *block[BLOCKS], *small[SMALL];
 
     for (int i = 0; i < BLOCKS; i++) {
-        block[i] = malloc(length(i));
-        CHECK(block[i] != NULL);
-        stamp(block[i], length(i), (uint64_t)i);
+        block[i] = written(length(i), (uint64_t)i);
         if (i % 4 == 0) { /* some live on into the next step */
             free(kept[i / 4]);
             kept[i / 4] = malloc(length(i));
@@ -30,25 +26,14 @@ static void step(void)
         }
     }
     for (int i = 0; i < SMALL; i++) {
-        small[i] = malloc(500);
-        CHECK(small[i] != NULL);
+        small[i] = taken(500);
     }
     for (int i = 0; i < BLOCKS; i++) {
         CHECK(is_stamped(block[(i * 5) % BLOCKS], length((i * 5) % BLOCKS),
                          (uint64_t)((i * 5) % BLOCKS)));
         free(block[(i * 5) % BLOCKS]);
     }
-    for (int i = 0; i < SMALL; i++) {
-        free(small[i]);
-    }
-}
-
-static long faults(void)
-{
-    struct rusage u;
-
-    CHECK(getrusage(RUSAGE_SELF, &u) == 0);
-    return u.ru_minflt;
+    FREE_ALL(small, SMALL);
 }
 
 int main(int argc, char **argv)
@@ -58,21 +43,19 @@ int main(int argc, char **argv)
     int with = 0;
 
     for (int i = 0; i < STEPS; i++) {
-        long before = faults();
+        long before = faults_of(RUSAGE_SELF);
         step();
         if (trims) {
             malloc_trim(0);
         }
-        long took = faults() - before;
+        long took = faults_of(RUSAGE_SELF) - before;
         if (i >= WARM) {
             sum += took;
             with += took != 0;
         }
     }
     printf("faults in %d of %d steps, %ld in all\n", with, STEPS - WARM, sum);
-    for (int i = 0; i < BLOCKS / 4; i++) {
-        free(kept[i]);
-    }
+    FREE_ALL(kept, BLOCKS / 4);
     malloc_trim(0);
     malloc_trim(0); /* nothing was asked for in between */
     printf("held %zu KiB\n", proc_number("/proc/self/status", "RssAnon:"));

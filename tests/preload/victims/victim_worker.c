@@ -1,8 +1,7 @@
 /* What the worker thread does, seen from /proc. */
+#include "api.h"
 #include "worker.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <stdbool.h>
 
@@ -33,8 +32,7 @@ static void gives_back_from_caches(void)
 
 static void keeps_live(void)
 {
-    char *p = malloc(50 * MIB);
-    stamp(p, 50 * MIB, 1);
+    char *p = written(50 * MIB, 1);
     use(50 * MIB);
     wait_until_small(90);
     CHECK(is_stamped(p, 50 * MIB, 1));
@@ -45,15 +43,10 @@ static void blocks_all_signals(void)
 {
     use(64 * MIB);
     wait_for_worker();
-    char text[4096];
-    int fd = open(worker_file("status"), O_RDONLY | O_CLOEXEC);
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    const char *p = strstr(text, "SigBlk:\t");
-    CHECK(p != NULL);
+    char text[8192];
+    const char *p = proc_text(text, worker_file("status"), "SigBlk:\t");
     /* all but KILL and STOP, which cannot be blocked, and libc's own 32 and 33 */
-    uint64_t blocked = strtoull(p + 8, NULL, 16),
+    uint64_t blocked = strtoull(p, NULL, 16),
              must = ~((1ull << 8) | (1ull << 18) | (1ull << 31) | (1ull << 32));
     CHECK((blocked & must) == must);
 }
@@ -112,22 +105,18 @@ static void gives_back_when_asked(void)
 static void *steps_then_none(void *done)
 {
     enum { STEPS = 30, BLOCKS = 40 };
-    int (*begin)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "fl_step_begin");
-    int (*end)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "fl_step_end");
     char *p[BLOCKS];
 
-    CHECK(begin != NULL && end != NULL);
     for (int step = 0; step < STEPS; step++) {
-        bool declared = begin(NULL) == 0; /* not where plans are off */
+        bool declared = CALL(fl_step_begin)(NULL) == 0; /* not where plans are off */
         for (size_t i = 0; i < BLOCKS; i++) {
             size_t n = (3 + i % 7) * MIB;
-            p[i] = malloc(n);
-            memset(p[i], 1, n);
+            p[i] = filled(n);
         }
         for (size_t i = 0; i < BLOCKS; i++) {
             free(p[i * 7 % BLOCKS]);
         }
-        CHECK(!declared || end(NULL) == 0);
+        CHECK(!declared || CALL(fl_step_end)(NULL) == 0);
     }
     CHECK(sem_post(done) == 0);
     for (;;) {
@@ -163,7 +152,6 @@ static void much_tls(void)
     wait_for_worker();
 }
 
-#include <sys/wait.h>
 static void in_child(void)
 {
     use(64 * MIB);
@@ -174,8 +162,7 @@ static void in_child(void)
         wait_for_worker();
         _exit(0);
     }
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    ends_well(pid);
     wait_until_small(30);
 }
 

@@ -3,7 +3,6 @@
 #include "victim.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 
 static const char *const names[] = {
 #define W(name) #name,

@@ -15,12 +15,7 @@ static inline void nap(long ms)
 
 static inline size_t rss_mib(void)
 {
-    char text[128];
-    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    return strtoull(strchr(text, ' '), NULL, 10) / 256;
+    return rss_kib() / KIB;
 }
 
 /* Id of the thread named fl-uffd; empty when there is none. */
@@ -31,12 +26,9 @@ static inline int find_worker(void)
     struct dirent *e;
     worker_id[0] = '\0';
     while ((e = readdir(d)) != NULL) {
-        char path[300], name[64];
+        char path[300], name[8192];
         snprintf(path, sizeof path, "/proc/self/task/%s/comm", e->d_name);
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
-        ssize_t n = fd >= 0 ? read(fd, name, sizeof name - 1) : 0;
-        close(fd);
-        if (n > 0 && strncmp(name, "fl-uffd\n", 8) == 0) {
+        if (strncmp(proc_text(name, path, ""), "fl-uffd\n", 8) == 0) {
             snprintf(worker_id, sizeof worker_id, "%.31s", e->d_name);
         }
     }
@@ -56,14 +48,6 @@ static inline const char *worker_file(const char *name)
 static inline void wait_until_gone(void)
 {
     FL_AWAIT(!find_worker());
-}
-
-static inline void use(size_t n)
-{
-    char *p = malloc(n);
-    CHECK(p != NULL);
-    memset(p, 1, n);
-    free(p);
 }
 
 static inline void wait_until_small(size_t mib)
@@ -88,17 +72,10 @@ static inline int worker_sleeps(void)
 
     CHECK(tasks != NULL);
     for (struct dirent *d; (d = readdir(tasks)) != NULL;) {
-        char path[300], stat[512];
+        char path[300], stat[8192];
         (void)snprintf(path, sizeof path, "/proc/self/task/%s/stat", d->d_name);
-        int fd = d->d_name[0] == '.' ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0) {
-            continue;
-        }
-        ssize_t n = read(fd, stat, sizeof stat - 1);
-        stat[n > 0 ? n : 0] = '\0';
-        const char *name = strstr(stat, "(fl-"), *end = strrchr(stat, ')');
+        const char *name = strstr(proc_text(stat, path, ""), "(fl-"), *end = strrchr(stat, ')');
         awake += name != NULL && end != NULL && end[2] != 'S';
-        CHECK(close(fd) == 0);
     }
     CHECK(closedir(tasks) == 0);
     return awake == 0;
