@@ -17,6 +17,7 @@ static struct block {
     unsigned char value;
 } block[128];
 static bool refuses, hasty;
+static uint64_t counted; /* calls of the driver up to there */
 void (*script_more)(char what, unsigned long long pool, void *stream);
 
 static void *stream_of(char name)
@@ -72,7 +73,13 @@ static const struct {
                {FIGURE(requested_bytes)},
                {FIGURE(inplace)}};
 
-/* Those of the pool, and: held, used (of the device), pending. */
+/* Events are made once, and recorded again. */
+static uint64_t calls(void)
+{
+    return fake->calls(NULL) - fake->calls("cuEventCreate");
+}
+
+/* Those of the pool, and: held, used (of the device), pending, known (streams), calls. */
 static uint64_t figure(const char *word, size_t len)
 {
     uint64_t value = 0;
@@ -86,6 +93,12 @@ static uint64_t figure(const char *word, size_t len)
     }
     if (strncmp(word, "pending", len) == 0) {
         return p->pending.first != NULL;
+    }
+    if (strncmp(word, "known", len) == 0) {
+        return p->known;
+    }
+    if (strncmp(word, "calls", len) == 0) {
+        return calls() - counted;
     }
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
         if (strncmp(figures[i].name, word, len) == 0 && figures[i].name[len] == '\0') {
@@ -287,6 +300,9 @@ static bool step(const char *word)
         return fl_gpu_pool_collect(p) == 0;
     case 'S':
         return serves(word + 1);
+    case 'C':
+        counted = calls();
+        return true;
     case 'X':
         hasty = true;
         return true;
@@ -448,7 +464,7 @@ void scripts_run(const struct row *row, size_t n)
 {
     for (; n-- > 0; row++) {
         bool needs_fake =
-            strpbrk(row->script, "[!") != NULL || option_at(row->options, "device=", 0) != 0;
+            strpbrk(row->script, "[!C") != NULL || option_at(row->options, "device=", 0) != 0;
         now = row;
         for (const char *s = row->strategies; *s != '\0' && !(needs_fake && fake == NULL); s++) {
             strategy_now = *s;

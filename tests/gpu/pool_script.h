@@ -15,6 +15,7 @@
  *   T  K  P                      trim, collect, reset the peaks
  *   !cuCall:2                    the next such call says 2, and it must come to that
  *   hits=3  held<2M  held>2M     a figure is; is at most; is at least
+ *   C                            calls=3 is of the driver's from here on
  *
  *   1word  1E  2word             another thread does that; it ends; in device 1's context
  *   X                            in the end nothing is waited for

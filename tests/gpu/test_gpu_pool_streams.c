@@ -20,6 +20,9 @@ GPU_TEST(what_is_not_there_is_not_freed)
     assert_int_equal(fl_gpu_pool_inplace(p, x, 1), -ENOENT);
     assert_int_equal(fl_gpu_pool_record_stream(p, x, NULL), -ENOENT);
     assert_int_equal(pool_stats(p).frees, 1);
+    assert_int_equal(fl_gpu_pool_stream_lasts(p, FL_GPU_HOST), -EINVAL); /* is no stream */
+    assert_int_equal(fl_gpu_pool_stream_retire(p, FL_GPU_HOST), -EINVAL);
+    assert_int_equal(fl_gpu_pool_record_stream(p, y, FL_GPU_HOST), -EINVAL);
     pool_give(p, y, NULL);
     pool_end(p);
 }
