@@ -2,6 +2,7 @@
  * them. */
 #include "gpu/mirror/mirror.h"
 #include "gpu/pool_fixture.h"
+#include "prop/seed.h"
 
 #include <errno.h>
 #include <math.h>
@@ -68,9 +69,8 @@ static void *takes_and_frees(void *arg)
         uint64_t *at = &x[i % LIVE];
         t->is_wrong |= *at != 0 && fl_gpu_pool_free(t->pool, *at, NULL) != 0;
         *at = 0;
-        t->seed = t->seed * UINT64_C(6364136223846793005) + 1;
-        size_t size = (size_t)1 << (t->seed >> 60) % 12; /* KiB */
-        int rc = i < ROUNDS ? fl_gpu_pool_alloc(t->pool, KIB(10) * size, NULL, at) : 0;
+        size_t size = KIB(10) << seed_next(&t->seed) % 12;
+        int rc = i < ROUNDS ? fl_gpu_pool_alloc(t->pool, size, NULL, at) : 0;
         t->is_wrong |= rc != 0 && rc != -ENOMEM;
         t->exceeds |= fake != NULL && fake->used(0) > MIB(64);
     }

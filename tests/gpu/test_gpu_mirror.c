@@ -1,14 +1,9 @@
 /* Mirrors: where blocks lie, what push copies and in how many copies, and whose a slot is when. */
 #include "gpu/mirror_fixture.h"
+#include "prop/seed.h"
 
 #include <errno.h>
 #include <string.h>
-
-static uint64_t rnd(uint64_t *s)
-{
-    *s = *s * 6364136223846793005u + 1442695040888963407u;
-    return *s >> 33;
-}
 
 static bool overlap(size_t a, size_t alen, size_t b, size_t blen)
 {
@@ -57,14 +52,14 @@ GPU_TEST_WITHIN(blocks_lie_apart_and_inputs_once_a_slot, NULL, NULL)
     static struct fl_run run[24];
     uint64_t seed = 7;
     for (int round = 0; round < 400; round++) {
-        size_t n = 1 + rnd(&seed) % 24, gap = (size_t)1 << rnd(&seed) % 20;
-        unsigned slots = 1 + (unsigned)(rnd(&seed) % 2);
+        size_t n = 1 + seed_next(&seed) % 24, gap = (size_t)1 << seed_next(&seed) % 20;
+        unsigned slots = 1 + (unsigned)(seed_next(&seed) % 2);
         struct fl_mirror_plan p = {.run = run};
         for (size_t i = 0; i < n; i++) {
             slot[i] =
-                (struct fl_gpu_slot){.size = rnd(&seed) % (1 << rnd(&seed) % 20),
-                                     .align = rnd(&seed) % 2 ? (size_t)1 << rnd(&seed) % 16 : 0,
-                                     .input = rnd(&seed) % 2};
+                (struct fl_gpu_slot){.size = seed_next(&seed) % (1 << seed_next(&seed) % 20),
+                                     .align = seed_next(&seed) % 2 ? (size_t)1 << seed_next(&seed) % 16 : 0,
+                                     .input = seed_next(&seed) % 2};
         }
         assert_int_equal(fl_mirror_lay_out(slot, n, slots, gap, &p), 0);
         check_layout(slot, n, slots, &p);

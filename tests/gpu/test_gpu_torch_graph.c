@@ -26,14 +26,32 @@ static void give(void *p, void *stream)
 }
 
 /* The pools stay for the process's life: one fake serves all of these. */
+static void *s;       /* the test's stream */
+static size_t before; /* bytes of the device, with what other tests' graphs keep */
+
+static int each_begin(void **state)
+{
+    (void)state;
+    s = gpu_stream();
+    before = fake->used(0);
+    return 0;
+}
+
 static int each_end(void **state)
 {
     gpu_wait_all();
     fl_gpu_torch_empty_cache();
+    gpu_stream_end(s);
     return gpu_nothing_reported(state);
 }
 
-#define TEST(name) GPU_TEST_WITHIN(name, NULL, each_end)
+static void all_is_given_back(void)
+{
+    fl_gpu_torch_empty_cache();
+    assert_int_equal(fake->used(0), before);
+}
+
+#define TEST(name) GPU_TEST_WITHIN(name, each_begin, each_end)
 
 static int chosen;
 
@@ -83,14 +101,14 @@ TEST(out_of_memory_is_an_exception)
 TEST(a_tensor_outlives_its_stream)
 {
     for (unsigned i = 0; i < 8; i++) {
-        void *s = gpu_stream();
-        void *p = take(MIB(1), s), *q = take(MIB(1), s);
-        gpu_fill(s, (uintptr_t)p, MIB(1), 1);
-        gpu_fill(s, (uintptr_t)q, MIB(1), 1);
-        give(q, s);
-        gpu_stream_end(s);
+        void *brief = gpu_stream();
+        void *p = take(MIB(1), brief), *q = take(MIB(1), brief);
+        gpu_fill(brief, (uintptr_t)p, MIB(1), 1);
+        gpu_fill(brief, (uintptr_t)q, MIB(1), 1);
+        give(q, brief);
+        gpu_stream_end(brief);
         void *next = i % 2 == 0 ? gpu_stream() : NULL; /* with its handle */
-        give(p, s);
+        give(p, brief);
         void *r = take(MIB(1), next);
         gpu_fill(next, (uintptr_t)r, MIB(1), 2);
         give(r, next);
@@ -148,10 +166,8 @@ static void *work_eagerly(void *stream)
  * capture). The exception is the request's; later ones are served. */
 TEST(a_filter_that_throws_harms_nothing_else)
 {
-    void *s = gpu_stream(), *t = gpu_stream();
+    void *t = gpu_stream();
 
-    fl_gpu_torch_empty_cache();
-    size_t before = fake->used(0);
     torch_begin(0, 6, 6, s);
     torch_refuse(t);
     assert_null(torch_alloc(MIB(1), 0, t, what, sizeof what));
@@ -164,9 +180,7 @@ TEST(a_filter_that_throws_harms_nothing_else)
     torch_end(0, 6, 6);
     give(x, s);
     torch_release(0, 6, 6);
-    fl_gpu_torch_empty_cache();
-    assert_int_equal(fake->used(0), before); /* the private pool is released all the same */
-    gpu_stream_end(s);
+    all_is_given_back();
     gpu_stream_end(t);
 }
 
@@ -190,11 +204,8 @@ static void serve_beside(void *arg)
 /* Private pools are made, freed to and ended without a lock. */
 TEST(no_lock_is_held_over_the_driver)
 {
-    void *s = gpu_stream();
     struct beside b = {.stream = gpu_stream()};
 
-    fl_gpu_torch_empty_cache();
-    size_t before = fake->used(0);          /* what other tests' graphs keep */
     give(take(MIB(1), b.stream), b.stream); /* the device's pool is there */
     torch_begin(0, 8, 1, s);
     b.kept = take(MIB(1), s);
@@ -211,35 +222,29 @@ TEST(no_lock_is_held_over_the_driver)
     assert_true(b.calls > 3);
     give(b.kept, s);
     torch_release(0, 8, 1);
-    fl_gpu_torch_empty_cache();
-    assert_int_equal(fake->used(0), before);
-    gpu_stream_end(s);
+    all_is_given_back();
     gpu_stream_end(b.stream);
 }
 
-static bool has_begun;
+static unsigned times;
 
-static void begin_beside(void *stream)
+static void begin_beside(void *unused)
 {
-    if (!has_begun) {
-        has_begun = true;
-        torch_begin(0, 8, 3, stream);
+    (void)unused;
+    if (times++ == 0) {
+        torch_begin(0, 8, 3, s);
     }
 }
 
 /* Of a pool that two threads make at once one is kept, and both have begun it. */
 TEST(two_begin_the_same)
 {
-    void *s = gpu_stream();
-
-    fl_gpu_torch_empty_cache();
-    size_t before = fake->used(0);
     int filters = torch_filters(); /* an exception has left one */
-    has_begun = false;
-    fake->amid("cuThreadExchangeStreamCaptureMode", begin_beside, s);
+
+    times = 0;
+    fake->amid("cuThreadExchangeStreamCaptureMode", begin_beside, NULL);
     torch_begin(0, 8, 3, s);
     fake->amid(NULL, NULL, NULL);
-    assert_true(has_begun);
     assert_int_equal(torch_filters(), filters + 2);
     void *x = take(MIB(2), s);
     give(x, s);
@@ -252,16 +257,12 @@ TEST(two_begin_the_same)
     assert_int_equal(fake->used(0), before + MIB(8));
     torch_release(0, 8, 3);
     assert_int_equal(fake->used(0), before);
-    gpu_stream_end(s);
 }
-
-static bool has_ended;
 
 static void end_beside(void *unused)
 {
     (void)unused;
-    if (!has_ended) {
-        has_ended = true;
+    if (times++ == 0) {
         torch_end(0, 8, 4);
         torch_release(0, 8, 4);
     }
@@ -270,27 +271,23 @@ static void end_beside(void *unused)
 /* A request that has been routed to a private pool has it, though another thread releases it. */
 TEST(a_private_pool_stays_for_a_request)
 {
-    void *s = gpu_stream();
-
-    fl_gpu_torch_empty_cache();
-    size_t before = fake->used(0);
     torch_begin(0, 8, 4, s);
+    times = 0;
     fake->amid("cuMemAlloc", end_beside, NULL);
     (void)alarm(20); /* without its pool the request has no lock to take */
     void *x = take(MIB(2), s);
     (void)alarm(0);
     fake->amid(NULL, NULL, NULL);
-    assert_true(has_ended);
+    assert_true(times > 0);
     assert_non_null(fl_gpu_owner((uintptr_t)x, NULL));
     give(x, s); /* the last: it ends */
     assert_int_equal(fake->used(0), before);
-    gpu_stream_end(s);
 }
 
 /* Other threads' tensors come and go while graphs are captured and released. */
 TEST(threads_go_on_beside_captures)
 {
-    void *s = gpu_stream(), *stream[3];
+    void *stream[3];
     pthread_t t[3];
 
     for (size_t i = 0; i < 3; i++) {
@@ -311,7 +308,6 @@ TEST(threads_go_on_beside_captures)
         assert_int_equal(pthread_join(t[i], NULL), 0);
         gpu_stream_end(stream[i]);
     }
-    gpu_stream_end(s);
 }
 
 int main(void)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEVICES = 8, CONTEXTS = 256, STACK = 16, HIDDEN = 8 };
+enum { DEVICES = 8, CONTEXTS = 256, STACK = 16 };
 
 static struct fake_context contexts[CONTEXTS];
 static unsigned ncontexts;
@@ -12,8 +12,7 @@ static struct fake_context *primary[DEVICES];
 static uint32_t
     generation;   /* of contexts: what a thread has on its stack from before a reset is gone */
 static int owner; /* the process that called cuInit; 0: none */
-static char hidden[HIDDEN][64];
-static unsigned nhidden;
+static const char *hidden = ""; /* a call that is not found */
 
 static _Thread_local struct {
     uint32_t generation;
@@ -134,13 +133,13 @@ fl_CUresult fake_cuDeviceGetAttribute(int *value, int attribute, fl_CUdevice dev
     return fake_leave(FL_CUDA_SUCCESS);
 }
 
-static struct fake_context *context_add(int device, bool is_primary)
+static struct fake_context *context_add(int device)
 {
     struct fake_context *c = NULL;
 
     if (ncontexts < CONTEXTS) {
         c = &contexts[ncontexts++];
-        *c = (struct fake_context){.device = device, .alive = true, .primary = is_primary};
+        *c = (struct fake_context){.device = device, .alive = true};
     }
     return c;
 }
@@ -150,7 +149,7 @@ fl_CUresult fake_cuDevicePrimaryCtxRetain(fl_CUcontext *context, fl_CUdevice dev
     FAKE_ENTER(cuDevicePrimaryCtxRetain, 0);
     FAKE_REFUSE(!is_device(device), FL_CUDA_ERROR_INVALID_DEVICE);
     if (primary[device] == NULL) {
-        primary[device] = context_add(device, true);
+        primary[device] = context_add(device);
     }
     FAKE_REFUSE(primary[device] == NULL, FL_CUDA_ERROR_OUT_OF_MEMORY);
     primary[device]->retains++;
@@ -248,7 +247,7 @@ fl_CUresult fake_cuCtxSynchronize(void)
 
 void *fake_context_new(int device)
 {
-    struct fake_context *c = context_add(device, false);
+    struct fake_context *c = context_add(device);
 
     refresh();
     if (c != NULL && stack.depth < STACK) {
@@ -264,15 +263,12 @@ void fake_context_end(void *context)
     refresh();
     c->alive = false;
     stack.depth -= stack.depth > 0 && stack.at[stack.depth - 1] == c;
-    if (c->primary) {
-        primary[c->device] = NULL;
-    }
     fake_stream_context_ends(c);
 }
 
 void fake_device_reset(bool keep_contexts)
 {
-    nhidden = 0;
+    hidden = "";
     if (!keep_contexts) {
         memset(contexts, 0, sizeof contexts);
         memset(primary, 0, sizeof primary);
@@ -284,9 +280,7 @@ void fake_device_reset(bool keep_contexts)
 
 void fake_hide(const char *name)
 {
-    if (nhidden < HIDDEN) {
-        strncpy(hidden[nhidden++], name, sizeof hidden[0] - 1);
-    }
+    hidden = name;
 }
 
 #ifndef FAKE_OLD
@@ -294,16 +288,6 @@ void fake_hide(const char *name)
 FAKE_EXPORT fl_CUresult fake_cuGetProcAddress(const char *symbol, void **out, int version,
                                               uint64_t flags,
                                               int *status) __asm__("cuGetProcAddress_v2");
-
-static bool is_hidden(const char *name)
-{
-    for (unsigned i = 0; i < nhidden; i++) {
-        if (strcmp(hidden[i], name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 fl_CUresult fake_cuGetProcAddress(const char *symbol, void **out, int version, uint64_t flags,
                                   int *status)
@@ -327,8 +311,8 @@ fl_CUresult fake_cuGetProcAddress(const char *symbol, void **out, int version, u
     int nowhere;
     status = status != NULL ? status : &nowhere; /* a caller that does not ask: PyTorch */
     *status = 1;                                 /* CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND */
-    for (size_t i = 0; i < sizeof calls / sizeof calls[0] && !is_hidden(symbol); i++) {
-        if (strcmp(calls[i].name, symbol) == 0) {
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        if (strcmp(calls[i].name, symbol) == 0 && strcmp(hidden, symbol) != 0) {
             /* What is asked for by an older version than it appeared in, or is newer than the
              * driver. */
             bool there = version >= calls[i].version &&

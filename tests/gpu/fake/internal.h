@@ -92,7 +92,7 @@ uint64_t fake_calls(const char *name);
 /* device.c */
 struct fake_context {
     int device;
-    bool alive, primary;
+    bool alive;
     unsigned retains;
 };
 struct fake_context *fake_context_now(void); /* NULL: none */
