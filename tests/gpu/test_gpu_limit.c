@@ -2,11 +2,9 @@
  * them. */
 #include "gpu/mirror/mirror.h"
 #include "gpu/pool_fixture.h"
-#include "prop/seed.h"
 
 #include <errno.h>
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 
 static struct fl_gpu_mirror *mirror_of(size_t len, int *out_rc)
@@ -51,56 +49,6 @@ GPU_TEST(a_limit_is_of_the_device)
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     pool_give(p, pool_take(p, MIB(100), NULL), NULL); /* all have left: there is none */
     pool_end(p);
-}
-
-struct taker {
-    struct fl_gpu_pool *pool;
-    uint64_t seed;
-    bool exceeds, is_wrong;
-};
-
-static void *takes_and_frees(void *arg)
-{
-    enum { LIVE = 16, ROUNDS = 500 };
-    struct taker *t = arg;
-    uint64_t x[LIVE] = {0};
-
-    for (unsigned i = 0; i < ROUNDS + LIVE; i++) {
-        uint64_t *at = &x[i % LIVE];
-        t->is_wrong |= *at != 0 && fl_gpu_pool_free(t->pool, *at, NULL) != 0;
-        *at = 0;
-        size_t size = KIB(10) << seed_next(&t->seed) % 12;
-        int rc = i < ROUNDS ? fl_gpu_pool_alloc(t->pool, size, NULL, at) : 0;
-        t->is_wrong |= rc != 0 && rc != -ENOMEM;
-        t->exceeds |= fake != NULL && fake->used(0) > MIB(64);
-    }
-    return NULL;
-}
-
-/* Two threads with one pool, and then with a pool each. */
-GPU_TEST(a_limit_holds_with_each_strategy)
-{
-    for (unsigned i = 0; i < 2 * FL_GPU_AUTO_GROWTH; i++) {
-        struct fl_gpu_pool_options o = pool_options((enum fl_gpu_strategy)(1 + i / 2));
-        struct taker taker[2] = {{.seed = 1 + i}, {.seed = 100 + i}};
-        pthread_t thread[2];
-        o.limit = MIB(64);
-        o.chunk = 0;
-        o.initial = o.regrow = MIB(8);
-        taker[0].pool = pool_with(&o);
-        taker[1].pool = i % 2 == 0 ? taker[0].pool : pool_with(&o);
-        for (unsigned k = 0; k < 2; k++) {
-            assert_int_equal(pthread_create(&thread[k], NULL, takes_and_frees, &taker[k]), 0);
-        }
-        for (unsigned k = 0; k < 2; k++) {
-            assert_int_equal(pthread_join(thread[k], NULL), 0);
-            assert_false(taker[k].exceeds || taker[k].is_wrong);
-        }
-        pool_end(taker[0].pool);
-        if (taker[1].pool != taker[0].pool) {
-            pool_end(taker[1].pool);
-        }
-    }
 }
 
 /* The driver's refusals are not held against it. */
