@@ -71,7 +71,9 @@ static const struct {
                {FIGURE(held_peak_bytes)},
                {FIGURE(free_bytes)},
                {FIGURE(requested_bytes)},
-               {FIGURE(inplace)}};
+               {FIGURE(inplace)},
+               {FIGURE(allocs)},
+               {FIGURE(frees)}};
 
 /* Events are made once, and recorded again. */
 static uint64_t calls(void)
@@ -79,7 +81,8 @@ static uint64_t calls(void)
     return fake->calls(NULL) - fake->calls("cuEventCreate");
 }
 
-/* Those of the pool, and: held, used (of the device), pending, known (streams), calls. */
+/* Those of the pool, and: held, used (of the device), booked (in its account), pending, known
+ * (streams), records (of streams), calls. */
 static uint64_t figure(const char *word, size_t len)
 {
     uint64_t value = 0;
@@ -96,6 +99,14 @@ static uint64_t figure(const char *word, size_t len)
     }
     if (strncmp(word, "known", len) == 0) {
         return p->known;
+    }
+    if (strncmp(word, "records", len) == 0) {
+        return pool_records(p);
+    }
+    if (strncmp(word, "booked", len) == 0) {
+        struct fl_gpu_device_stats d = {.size = sizeof d};
+        assert_int_equal(fl_gpu_device_stats(0, &d), 0);
+        return d.held_bytes;
     }
     if (strncmp(word, "calls", len) == 0) {
         return calls() - counted;
@@ -211,6 +222,8 @@ static bool of_block(const char *word, struct block *x, void *s)
     case '%':
         x->by = 0;
         return fl_pool_free(p, x->at, s, word[0] == '-') == 0;
+    case '=':
+        return fl_gpu_pool_free(p, x->at, s) != 0;
     case '@':
         return fl_gpu_pool_record_stream(p, x->at, s) == 0;
     case '.':
@@ -309,7 +322,7 @@ static bool step(const char *word)
     case 'P':
         return fl_gpu_pool_reset_peaks(p) == 0;
     default:
-        return strchr("-%@.?", word[0]) != NULL ? of_block(word, x, stream_of(word[2]))
+        return strchr("-%=@.?", word[0]) != NULL ? of_block(word, x, stream_of(word[2]))
                                                 : of_stream(word[0], word[1]);
     }
 }

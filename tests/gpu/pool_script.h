@@ -2,7 +2,8 @@
  *
  *   x=a2M  x!a2M  x/a2M  x$a2M   x is so much, taken on stream a; or refused: -ENOMEM,
  *                                -EINPROGRESS, -EINVAL
- *   -xa  %xa  @xa                x is freed on a; as PyTorch does, who may have ended a; used by a
+ *   -xa  =xa  %xa  @xa           x is freed on a; or that is refused; as PyTorch does, who may have
+ *                                ended a; x is used by a
  *   .xa  ?xa                     a writes to all of x, or copies from it if it is pinned; it holds
  *                                what was written, a being waited for
  *   S9:256                       so much is served by so much, and goes back

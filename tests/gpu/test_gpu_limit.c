@@ -26,7 +26,8 @@ GPU_TEST(a_limit_is_of_the_device)
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_AUTO_GROWTH};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.limit = MIB(64)), *q = pool_of(all[i]);
+        struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.limit = MIB(64)),
+                           *q = POOL(all[i], o.limit = MIB(100));
         uint64_t x = pool_take(p, MIB(40), NULL), y = 0;
         int rc = 0;
         assert_int_equal(fl_gpu_pool_alloc(q, MIB(26), NULL, &y), -ENOMEM);
@@ -49,6 +50,14 @@ GPU_TEST(a_limit_is_of_the_device)
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     pool_give(p, pool_take(p, MIB(100), NULL), NULL); /* all have left: there is none */
     pool_end(p);
+    fl_gpu_account_bound(gpu, MIB(8)); /* as a library's user says it, whoever comes and goes */
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t x;
+        p = pool_of(FL_GPU_AUTO_GROWTH);
+        assert_int_equal(fl_gpu_pool_alloc(p, MIB(16), NULL, &x), -ENOMEM);
+        pool_end(p);
+    }
+    fl_gpu_account_bound(gpu, 0);
 }
 
 /* The driver's refusals are not held against it. */
@@ -64,6 +73,18 @@ GPU_FAKE_TEST(what_is_refused_is_not_held)
         fake->refuse(NULL, 0, 0, false);
     }
     pool_give(p, pool_take(p, MIB(64), NULL), NULL);
+    pool_end(p);
+}
+
+/* Nor is the driver asked for what the host has not: it would bring that in. */
+GPU_FAKE_TEST(what_the_host_has_not_is_asked_of_none)
+{
+    struct fl_gpu_pool *p = POOL(FL_GPU_UNPOOLED, o.target = FL_GPU_PINNED);
+    uint64_t x;
+
+    fake->set(FAKE_CUDA_REGISTER_MAX, MIB(1));
+    assert_int_equal(fl_gpu_pool_alloc(p, GIB(1 << 13), NULL, &x), -ENOMEM);
+    assert_int_equal(fake->calls("cuMemHostAlloc"), 0);
     pool_end(p);
 }
 
@@ -150,6 +171,7 @@ GPU_TEST(statistics_are_of_the_device)
     struct fl_gpu_pool *p = pool_with(&o), *q = pool_of(FL_GPU_UNPOOLED);
     o = pool_options(FL_GPU_AUTO_GROWTH);
     o.target = FL_GPU_PINNED;
+    o.chunk = MIB(4);
     struct fl_gpu_pool *h = pool_with(&o);
     uint64_t x = pool_take(p, MIB(4), NULL), y = pool_take(q, MIB(3), NULL), z;
     pool_give(p, x, NULL);
@@ -175,13 +197,17 @@ GPU_TEST(statistics_are_of_the_device)
     assert_int_equal(s.pinned_bytes, pool_held(h) + MIB(6));
     pool_give(p, x, NULL);
     pool_give(q, y, NULL);
+    assert_int_equal(of_device(0).held_bytes, MIB(4) + MIB(6));
     pool_give(h, z, NULL);
     pool_end(p);
     pool_end(q);
     pool_end(h);
     assert_int_equal(fl_gpu_mirror_destroy(m), 0);
+    p = pool_of(FL_GPU_AUTO_GROWTH);
+    pool_give(p, pool_take(p, MIB(2), NULL), NULL);
+    pool_end(p);
     s = of_device(0); /* what was counted stays */
-    assert_int_equal(s.allocs - before.allocs, 3);
+    assert_int_equal(s.allocs - before.allocs, 4);
     assert_int_equal(s.held_bytes + s.pools + s.pinned_pools + s.mirrors + s.limit_bytes, 0);
     assert_int_equal(s.occupied_bytes + s.free_bytes + s.pinned_bytes + s.mirror_bytes, 0);
     assert_true(s.held_peak_bytes >= MIB(14));

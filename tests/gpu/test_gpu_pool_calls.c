@@ -11,7 +11,8 @@ ROWS(GPU_TEST(device_memory),
      {"on another it asks for context, capture and number; a free records an event", "NRBA", ALL,
       LATE,
       "x=O64K y=a64K z=B64K -xO -ya -zB C x=O64K calls<3 C -xO calls<4 C y=a64K calls<3 C -ya "
-      "calls<4 C z=B64K calls<3 C -zB calls<4"}, )
+      "calls<4 C z=B64K calls<3 C -zB calls<4"},
+     {"collect asks those that something waits for", "NRBA", ALL, LATE, "x=a64K -xa C K calls<3"}, )
 
 /* Copies are queued when a block is freed: it is the host's at once, or not to be had yet. */
 ROWS(GPU_TEST(pinned_memory),

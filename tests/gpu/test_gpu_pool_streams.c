@@ -145,6 +145,10 @@ GPU_TEST(many_streams_are_told_apart)
         const struct fl_pool_stream *s = fl_stream_lasting(p, fl_stream_named(p, stream[i]));
         assert_non_null(s);
         assert_ptr_equal(s->handle, stream[i]);
+        for (unsigned k = 0; k < 2; k++) {
+            assert_int_equal(fl_gpu_pool_record_stream(p, at[i], stream[i]), 0);
+        }
+        assert_int_equal(s->uses, 1);
         pool_give(p, at[i], stream[i]);
         assert_int_equal(s->blocks, 1);
     }
