@@ -88,6 +88,42 @@ GPU_FAKE_TEST(what_the_host_has_not_is_asked_of_none)
     pool_end(p);
 }
 
+/* A machine that has 64 MiB left; or whose node 0, of two, has. */
+static bool has_nodes;
+
+static int with_64_mib(const char *path, char *buf, size_t size)
+{
+    const char *text = NULL;
+
+    if (strcmp(path, "/sys/devices/system/node/online") == 0) {
+        text = has_nodes ? "0-1" : "0";
+    } else if (strcmp(path, "/sys/devices/system/node/node0/meminfo") == 0) {
+        text = "Node 0 MemFree: 32768 kB\nNode 0 Active(file): 16384 kB\n"
+               "Node 0 Inactive(file): 16384 kB\n";
+    } else if (strcmp(path, "/proc/meminfo") == 0 && !has_nodes) {
+        text = "MemTotal: 1048576 kB\nMemAvailable: 65536 kB\n";
+    }
+    if (text == NULL) {
+        return fl_sys_linux.read_file(path, buf, size);
+    }
+    strncpy(buf, text, size);
+    return 0;
+}
+
+GPU_TEST(pinned_memory_is_half_of_what_is_left_at_most)
+{
+    fl_sys.read_file = with_64_mib;
+    for (unsigned i = 0; i < 2; i++) {
+        struct fl_gpu_pool *p = POOL(FL_GPU_UNPOOLED, o.target = FL_GPU_PINNED, o.numa_node = 0);
+        uint64_t x;
+        has_nodes = i == 1;
+        assert_int_equal(fl_gpu_pool_alloc(p, MIB(34), NULL, &x), -ENOMEM);
+        pool_give(p, pool_take(p, MIB(30), NULL), FL_GPU_HOST);
+        pool_end(p);
+    }
+    fl_sys.read_file = fl_sys_linux.read_file;
+}
+
 GPU_TEST(older_programs_have_the_defaults)
 {
     struct fl_gpu_pool_options defaults, o;
