@@ -191,10 +191,15 @@ static struct {
 } other;
 static uint64_t held;
 
-static void *takes(void *on)
+static void takes(void *on)
 {
     other.rc = fl_gpu_pool_alloc(pool, MIB(2), on, &other.at);
     other.ended = true;
+}
+
+static void *takes_in_thread(void *on)
+{
+    takes(on);
     return NULL;
 }
 
@@ -215,7 +220,7 @@ static void runs_out_too(void *on)
     }
     other.begun = true;
     other.ended = false;
-    if (pthread_create(&other.thread, NULL, takes, on) != 0) {
+    if (pthread_create(&other.thread, NULL, takes_in_thread, on) != 0) {
         abort();
     }
     while (!other.ended && !one_waits()) {
@@ -283,6 +288,45 @@ GPU_FAKE_TEST(what_another_has_in_hand_is_waited_for)
         gpu_stream_end(s);
         gpu_stream_end(t);
     }
+}
+
+static uint64_t a_second_each(void)
+{
+    static uint64_t now;
+
+    return now += 1000000000;
+}
+
+/* What is on its way to a pool counts against its limit. */
+GPU_FAKE_TEST(two_that_grow_stay_below_the_limit)
+{
+    pool = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED, o.limit = MIB(4));
+    fl_sys.now_ns = a_second_each; /* the other waits in vain, not for long */
+    fake->amid("cuMemHostRegister", takes, NULL);
+    uint64_t x = pool_take(pool, MIB(4), NULL);
+    fake->amid(NULL, NULL, NULL);
+    fl_sys.now_ns = fl_sys_linux.now_ns;
+    assert_int_equal(other.rc, -ENOMEM);
+    pool_give(pool, x, FL_GPU_HOST);
+    pool_end(pool);
+}
+
+/* Nor is a stream's record another's meanwhile, though nothing names it yet. */
+GPU_FAKE_TEST(what_a_call_is_about_stays)
+{
+    void *s = gpu_stream(), *t = gpu_stream();
+
+    pool = pool_of(FL_GPU_AUTO_GROWTH);
+    fake->capture(s, true);
+    fake->capture(t, true);
+    fake->amid("cuMemAlloc", takes, t);
+    uint64_t x = pool_take(pool, MIB(2), s);
+    fake->amid(NULL, NULL, NULL);
+    assert_int_equal(other.rc, 0);
+    assert_true(fl_table_find(pool, x)->by != fl_table_find(pool, other.at)->by);
+    pool_give(pool, x, FL_GPU_HOST);
+    pool_give(pool, other.at, FL_GPU_HOST);
+    pool_end(pool);
 }
 
 /* The second time: when there is nothing left to try. */
