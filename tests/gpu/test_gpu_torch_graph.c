@@ -53,12 +53,12 @@ static void all_is_given_back(void)
 
 #define TEST(name) GPU_TEST_WITHIN(name, each_begin, each_end)
 
-static int chosen;
+static unsigned chosen;
 
 static void choose_beside(void *unused)
 {
     (void)unused;
-    chosen = fl_gpu_torch_use(FL_GPU_AUTO);
+    chosen += fl_gpu_torch_use(FL_GPU_AUTO) != -EBUSY;
 }
 
 /* PyTorch's context is the primary one, whichever is current when it asks first. */
@@ -68,7 +68,7 @@ TEST(the_context_is_the_primary_one)
     fake->amid(NULL, choose_beside, NULL); /* no lock is held while the pool is made */
     void *p = torch_alloc(MIB(1), 1, NULL, what, sizeof what);
     fake->amid(NULL, NULL, NULL);
-    assert_int_equal(chosen, -EBUSY);
+    assert_int_equal(chosen, 0);
     assert_non_null(p);
     fl_gpu_torch_free(p, MIB(1), 1, NULL);
     fake->context_end(brief);
@@ -77,6 +77,28 @@ TEST(the_context_is_the_primary_one)
     assert_non_null(p);
     fl_gpu_torch_free(p, MIB(1), 1, NULL);
     assert_int_equal(fake->retained(1), 1);
+}
+
+static void ask_beside(void *unused)
+{
+    (void)unused;
+    (void)fl_gpu_torch_pool(2);
+}
+
+/* Of two pools that are made at once one stays. */
+TEST(two_ask_first)
+{
+    struct fl_gpu_device_stats d = {.size = sizeof d};
+    struct fl_gpu *third;
+
+    fake->set(FAKE_CUDA_DEVICES, 3);
+    assert_int_equal(fl_gpu_open_primary(2, &third), 0);
+    fake->amid("cuThreadExchangeStreamCaptureMode", ask_beside, NULL);
+    assert_non_null(fl_gpu_torch_pool(2));
+    fake->amid(NULL, NULL, NULL);
+    assert_int_equal(fl_gpu_device_stats(2, &d), 0);
+    assert_int_equal(d.pools, 1);
+    assert_int_equal(fl_gpu_close(third), 0);
 }
 
 TEST(out_of_memory_is_an_exception)
@@ -133,6 +155,9 @@ ROWS(TEST(memory_of_graphs),
      {"what a graph drops is its own, and its own alone, until it is released", "T", NULL, ONCE,
       "x=a4M -xa (1a [a x=a4M -xa y=a4M y~x z=a2M -ya v=b4M v#y ]a )1 s=a4M t=b4M s#y t#y "
       "T used>6M @zb -sa -tb -vb {1 used>6M -za T used=0"},
+     {"an end is its own pool's", "T", NULL, ONCE, "(1a (2b )2 x=a4M -xa T used>4M )1 {1 {2 used=0"},
+     {"none goes while another is begun", "T", NULL, ONCE,
+      "(1a x=a4M -xa )1 (2b {1 used>4M )2 {2 used=0"},
      {"graphs that share a pool run one after the other; what is not there is not released", "T",
       NULL, ONCE, "(2 [a x=a4M -xa ]a )2 (2 [a y=a4M y~x -ya ]a )2 {2 used>4M {2 used=0 {2 )9"},
      {"what it drops later is its own still", "T", NULL, ONCE,
@@ -186,6 +211,31 @@ TEST(a_filter_that_throws_harms_nothing_else)
     torch_release(0, 6, 6);
     all_is_given_back();
     gpu_stream_end(t);
+}
+
+static int filters_then;
+
+static void end_within(void)
+{
+    torch_when_asked(NULL);
+    torch_end(0, 6, 7);
+    filters_then = torch_filters();
+}
+
+/* A filter is there while it is asked; what it lets through then is no private pool's any more. */
+TEST(a_begin_may_end_while_its_filter_is_asked)
+{
+    int filters = torch_filters();
+
+    torch_begin(0, 6, 7, s);
+    torch_when_asked(end_within);
+    void *x = take(MIB(1), s);
+    assert_int_equal(filters_then, filters + 1);
+    assert_int_equal(torch_filters(), filters);
+    assert_ptr_equal(fl_gpu_owner((uintptr_t)x, NULL), fl_gpu_torch_pool(0));
+    give(x, s);
+    torch_release(0, 6, 7);
+    all_is_given_back();
 }
 
 struct beside {
