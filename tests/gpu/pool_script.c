@@ -323,7 +323,7 @@ static bool step(const char *word)
         return fl_gpu_pool_reset_peaks(p) == 0;
     default:
         return strchr("-%=@.?", word[0]) != NULL ? of_block(word, x, stream_of(word[2]))
-                                                : of_stream(word[0], word[1]);
+                                                 : of_stream(word[0], word[1]);
     }
 }
 

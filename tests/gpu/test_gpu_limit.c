@@ -50,7 +50,7 @@ GPU_TEST(a_limit_is_of_the_device)
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     pool_give(p, pool_take(p, MIB(100), NULL), NULL); /* all have left: there is none */
     pool_end(p);
-    fl_gpu_account_bound(gpu, MIB(8)); /* as a library's user says it, whoever comes and goes */
+    fl_gpu_account_bound(gpu, MIB(8)); /* as a library's user says it: it stays */
     for (unsigned i = 0; i < 2; i++) {
         uint64_t x;
         p = pool_of(FL_GPU_AUTO_GROWTH);

@@ -56,10 +56,10 @@ GPU_TEST_WITHIN(blocks_lie_apart_and_inputs_once_a_slot, NULL, NULL)
         unsigned slots = 1 + (unsigned)(seed_next(&seed) % 2);
         struct fl_mirror_plan p = {.run = run};
         for (size_t i = 0; i < n; i++) {
-            slot[i] =
-                (struct fl_gpu_slot){.size = seed_next(&seed) % (1 << seed_next(&seed) % 20),
-                                     .align = seed_next(&seed) % 2 ? (size_t)1 << seed_next(&seed) % 16 : 0,
-                                     .input = seed_next(&seed) % 2};
+            slot[i] = (struct fl_gpu_slot){
+                .size = seed_next(&seed) % (1 << seed_next(&seed) % 20),
+                .align = seed_next(&seed) % 2 ? (size_t)1 << seed_next(&seed) % 16 : 0,
+                .input = seed_next(&seed) % 2};
         }
         assert_int_equal(fl_mirror_lay_out(slot, n, slots, gap, &p), 0);
         check_layout(slot, n, slots, &p);

@@ -90,7 +90,8 @@ ROWS(GPU_TEST(chunks),
      {"where slabs do not grow, a small block has a part of a chunk", "A", "chunk=0 limit=8M", ONCE,
       "x=L8M -xL x=L7M y=L256 held=8M"},
      {"peaks begin anew", "A", NULL, ONCE,
-      "x=L4M y=L2M -xL z=L1M occupied_peak_bytes=6M P occupied_peak_bytes=3M -yL -zL T held_peak_bytes>6M P "
+      "x=L4M y=L2M -xL z=L1M occupied_peak_bytes=6M P occupied_peak_bytes=3M -yL -zL T "
+      "held_peak_bytes>6M P "
       "occupied_peak_bytes=0 held_peak_bytes=0"}, )
 
 ROWS(GPU_TEST(captures),
@@ -212,6 +213,7 @@ ROWS(GPU_TEST(mxnet_and_paddlepaddle),
      {"pinned: best fit", "-", "initial=4M regrow=4M pinned=1", ONCE, "x=L4K y=L4K y~x+64K"},
      {"what made the pool grow is wholly the API's; in-place use", "A", "chunk=4M", ONCE,
       "x=L1000 y=L1000 served_api_bytes=1024 served_pool_bytes=1024 occupied_bytes=2048 "
-      "free_bytes=4M-2048 requested_bytes=2000 ix1024 Ix1025 requested_bytes=2024 inplace=1 @xb Ix1024"}, )
+      "free_bytes=4M-2048 requested_bytes=2000 ix1024 Ix1025 requested_bytes=2024 inplace=1 @xb "
+      "Ix1024"}, )
 
 GPU_MAIN("test_gpu_pool_rules")

@@ -104,25 +104,17 @@ static fl_CUresult copy(uint64_t to, bool to_device, uint64_t from, bool from_de
     return code;
 }
 
-fl_CUresult fake_cuMemcpyHtoDAsync(fl_CUdeviceptr to, const void *from, size_t len,
-                                   fl_CUstream stream)
-{
-    FAKE_ENTER(cuMemcpyHtoDAsync, FAKE_CONTEXT);
-    return fake_leave(copy(to, true, (uintptr_t)from, false, len, fake_stream_of(stream)));
-}
+FAKE_CALL(cuMemcpyHtoDAsync, FAKE_CONTEXT,
+          (fl_CUdeviceptr to, const void *from, size_t len, fl_CUstream stream),
+          copy(to, true, (uintptr_t)from, false, len, fake_stream_of(stream)), )
 
-fl_CUresult fake_cuMemcpyDtoHAsync(void *to, fl_CUdeviceptr from, size_t len, fl_CUstream stream)
-{
-    FAKE_ENTER(cuMemcpyDtoHAsync, FAKE_CONTEXT);
-    return fake_leave(copy((uintptr_t)to, false, from, true, len, fake_stream_of(stream)));
-}
+FAKE_CALL(cuMemcpyDtoHAsync, FAKE_CONTEXT,
+          (void *to, fl_CUdeviceptr from, size_t len, fl_CUstream stream),
+          copy((uintptr_t)to, false, from, true, len, fake_stream_of(stream)), )
 
-fl_CUresult fake_cuMemcpyDtoDAsync(fl_CUdeviceptr to, fl_CUdeviceptr from, size_t len,
-                                   fl_CUstream stream)
-{
-    FAKE_ENTER(cuMemcpyDtoDAsync, FAKE_CONTEXT);
-    return fake_leave(copy(to, true, from, true, len, fake_stream_of(stream)));
-}
+FAKE_CALL(cuMemcpyDtoDAsync, FAKE_CONTEXT,
+          (fl_CUdeviceptr to, fl_CUdeviceptr from, size_t len, fl_CUstream stream),
+          copy(to, true, from, true, len, fake_stream_of(stream)), )
 
 fl_CUresult fake_cuMemcpyBatchAsync(fl_CUdeviceptr *to, fl_CUdeviceptr *from, size_t *len,
                                     size_t count, struct fl_CUmemcpyAttributes *attribute,
@@ -169,12 +161,9 @@ static fl_CUresult fill(uint64_t read, size_t read_len, uint64_t write, size_t w
     return submit(s, &op, read_len, write_len);
 }
 
-fl_CUresult fake_cuMemsetD8Async(fl_CUdeviceptr address, unsigned char value, size_t count,
-                                 fl_CUstream stream)
-{
-    FAKE_ENTER(cuMemsetD8Async, FAKE_CONTEXT);
-    return fake_leave(fill(0, 0, address, count, value, fake_stream_of(stream)));
-}
+FAKE_CALL(cuMemsetD8Async, FAKE_CONTEXT,
+          (fl_CUdeviceptr address, unsigned char value, size_t count, fl_CUstream stream),
+          fill(0, 0, address, count, value, fake_stream_of(stream)), )
 
 int fake_kernel(void *stream, uint64_t read, size_t read_len, uint64_t write, size_t write_len,
                 unsigned char value)

@@ -53,12 +53,8 @@ fl_CUresult fake_cuInit(unsigned flags)
     return fake_leave(FL_CUDA_SUCCESS);
 }
 
-fl_CUresult fake_cuDriverGetVersion(int *version)
-{
-    FAKE_ENTER(cuDriverGetVersion, FAKE_ALWAYS);
-    *version = (int)fake_setting[FAKE_CUDA_VERSION];
-    return fake_leave(FL_CUDA_SUCCESS);
-}
+FAKE_CALL(cuDriverGetVersion, FAKE_ALWAYS, (int *version), FL_CUDA_SUCCESS,
+          *version = (int)fake_setting[FAKE_CUDA_VERSION])
 
 fl_CUresult fake_cuGetErrorName(fl_CUresult code, const char **name)
 {
@@ -101,20 +97,12 @@ static bool is_device(int device)
     return device >= 0 && (uint64_t)device < fake_setting[FAKE_CUDA_DEVICES] && device < DEVICES;
 }
 
-fl_CUresult fake_cuDeviceGet(fl_CUdevice *device, int ordinal)
-{
-    FAKE_ENTER(cuDeviceGet, 0);
-    FAKE_REFUSE(!is_device(ordinal), FL_CUDA_ERROR_INVALID_DEVICE);
-    *device = ordinal;
-    return fake_leave(FL_CUDA_SUCCESS);
-}
+FAKE_CALL(cuDeviceGet, 0, (fl_CUdevice * device, int ordinal), FL_CUDA_SUCCESS,
+          FAKE_REFUSE(!is_device(ordinal), FL_CUDA_ERROR_INVALID_DEVICE);
+          *device = ordinal)
 
-fl_CUresult fake_cuDeviceGetCount(int *count)
-{
-    FAKE_ENTER(cuDeviceGetCount, 0);
-    *count = (int)fake_setting[FAKE_CUDA_DEVICES];
-    return fake_leave(FL_CUDA_SUCCESS);
-}
+FAKE_CALL(cuDeviceGetCount, 0, (int *count), FL_CUDA_SUCCESS,
+          *count = (int)fake_setting[FAKE_CUDA_DEVICES])
 
 fl_CUresult fake_cuDeviceGetAttribute(int *value, int attribute, fl_CUdevice device)
 {
@@ -177,12 +165,8 @@ unsigned fake_retained(int device)
     return is_device(device) && primary[device] != NULL ? primary[device]->retains : 0;
 }
 
-fl_CUresult fake_cuCtxGetCurrent(fl_CUcontext *context)
-{
-    FAKE_ENTER(cuCtxGetCurrent, 0);
-    *context = (fl_CUcontext)(void *)fake_context_now();
-    return fake_leave(FL_CUDA_SUCCESS);
-}
+FAKE_CALL(cuCtxGetCurrent, 0, (fl_CUcontext * context), FL_CUDA_SUCCESS,
+          *context = (fl_CUcontext)(void *)fake_context_now())
 
 static struct fake_context *context_of(fl_CUcontext handle)
 {
@@ -231,19 +215,11 @@ fl_CUresult fake_cuCtxSetCurrent(fl_CUcontext context)
     return fake_leave(FL_CUDA_SUCCESS);
 }
 
-fl_CUresult fake_cuCtxGetDevice(fl_CUdevice *device)
-{
-    FAKE_ENTER(cuCtxGetDevice, FAKE_CONTEXT);
-    *device = fake_context_now()->device;
-    return fake_leave(FL_CUDA_SUCCESS);
-}
+FAKE_CALL(cuCtxGetDevice, FAKE_CONTEXT, (fl_CUdevice * device), FL_CUDA_SUCCESS,
+          *device = fake_context_now()->device)
 
-fl_CUresult fake_cuCtxSynchronize(void)
-{
-    FAKE_ENTER(cuCtxSynchronize, FAKE_CONTEXT | FAKE_NO_CAPTURE | FAKE_WHOLE_CONTEXT);
-    fake_sync_device(fake_context_now()->device);
-    return fake_leave(FL_CUDA_SUCCESS);
-}
+FAKE_CALL(cuCtxSynchronize, FAKE_CONTEXT | FAKE_NO_CAPTURE | FAKE_WHOLE_CONTEXT, (void),
+          FL_CUDA_SUCCESS, fake_sync_device(fake_context_now()->device))
 
 void *fake_context_new(int device)
 {
