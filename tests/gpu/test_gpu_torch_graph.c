@@ -119,6 +119,17 @@ TEST(out_of_memory_is_an_exception)
     give(take(MIB(1), NULL), NULL);
 }
 
+TEST(out_of_memory_takes_nothing_from_a_graph)
+{
+    torch_begin(0, 9, 1, s);
+    give(take(MIB(400), s), s);
+    assert_null(torch_alloc((ssize_t)MIB(900), 0, s, what, sizeof what));
+    assert_true(fake->used(0) >= MIB(400));
+    torch_end(0, 9, 1);
+    torch_release(0, 9, 1);
+    all_is_given_back();
+}
+
 /* An external stream goes before the tensors that were made on it. */
 TEST(a_tensor_outlives_its_stream)
 {
