@@ -10,6 +10,10 @@
 #include "gpu/fake_cuda.h"
 #include "unit/cmocka_all.h"
 
+#define KIB(n) ((size_t)(n) << 10)
+#define MIB(n) ((size_t)(n) << 20)
+#define GIB(n) ((size_t)(n) << 30)
+
 /* Calls of the driver's that tests make and the product does not: X(name, suffix, parameters). */
 #define GPU_TEST_CALLS(X)                                                                          \
     X(cuCtxSetCurrent, "", (fl_CUcontext context))                                                 \

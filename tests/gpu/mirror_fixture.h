@@ -7,9 +7,6 @@
 #include "gpu/mirror/mirror.h"
 #include "gpu/host/host.h"
 
-#define KIB(n) ((size_t)(n) << 10)
-#define MIB(n) ((size_t)(n) << 20)
-
 extern struct fl_region mirror_region;
 
 /* gpu_main, with the region that the environment asks for. */

@@ -5,10 +5,6 @@
 #include "gpu/gpu_fixture.h"
 #include "gpu/pool/pool.h"
 
-#define KIB(n) ((size_t)(n) << 10)
-#define MIB(n) ((size_t)(n) << 20)
-#define GIB(n) ((size_t)(n) << 30)
-
 /* The values that docs and include/faultless/gpu.h name as the defaults. */
 struct fl_gpu_pool_options pool_options(enum fl_gpu_strategy strategy);
 /* On `gpu`; fails the test when it cannot be. */

@@ -17,6 +17,7 @@ static struct block {
     unsigned char value;
 } block[128];
 static bool refuses, hasty;
+static uint64_t counted; /* calls of the driver up to there */
 void (*script_more)(char what, unsigned long long pool, void *stream);
 
 static void *stream_of(char name)
@@ -70,9 +71,18 @@ static const struct {
                {FIGURE(held_peak_bytes)},
                {FIGURE(free_bytes)},
                {FIGURE(requested_bytes)},
-               {FIGURE(inplace)}};
+               {FIGURE(inplace)},
+               {FIGURE(allocs)},
+               {FIGURE(frees)}};
 
-/* Those of the pool, and: held, used (of the device), pending. */
+/* Events are made once, and recorded again. */
+static uint64_t calls(void)
+{
+    return fake->calls(NULL) - fake->calls("cuEventCreate");
+}
+
+/* Those of the pool, and: held, used (of the device), booked (in its account), pending, known
+ * (streams), records (of streams), calls. */
 static uint64_t figure(const char *word, size_t len)
 {
     uint64_t value = 0;
@@ -86,6 +96,20 @@ static uint64_t figure(const char *word, size_t len)
     }
     if (strncmp(word, "pending", len) == 0) {
         return p->pending.first != NULL;
+    }
+    if (strncmp(word, "known", len) == 0) {
+        return p->known;
+    }
+    if (strncmp(word, "records", len) == 0) {
+        return pool_records(p);
+    }
+    if (strncmp(word, "booked", len) == 0) {
+        struct fl_gpu_device_stats d = {.size = sizeof d};
+        assert_int_equal(fl_gpu_device_stats(0, &d), 0);
+        return d.held_bytes;
+    }
+    if (strncmp(word, "calls", len) == 0) {
+        return calls() - counted;
     }
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
         if (strncmp(figures[i].name, word, len) == 0 && figures[i].name[len] == '\0') {
@@ -198,6 +222,8 @@ static bool of_block(const char *word, struct block *x, void *s)
     case '%':
         x->by = 0;
         return fl_pool_free(p, x->at, s, word[0] == '-') == 0;
+    case '=':
+        return fl_gpu_pool_free(p, x->at, s) != 0;
     case '@':
         return fl_gpu_pool_record_stream(p, x->at, s) == 0;
     case '.':
@@ -287,14 +313,17 @@ static bool step(const char *word)
         return fl_gpu_pool_collect(p) == 0;
     case 'S':
         return serves(word + 1);
+    case 'C':
+        counted = calls();
+        return true;
     case 'X':
         hasty = true;
         return true;
     case 'P':
         return fl_gpu_pool_reset_peaks(p) == 0;
     default:
-        return strchr("-%@.?", word[0]) != NULL ? of_block(word, x, stream_of(word[2]))
-                                                : of_stream(word[0], word[1]);
+        return strchr("-%=@.?", word[0]) != NULL ? of_block(word, x, stream_of(word[2]))
+                                                 : of_stream(word[0], word[1]);
     }
 }
 
@@ -448,7 +477,7 @@ void scripts_run(const struct row *row, size_t n)
 {
     for (; n-- > 0; row++) {
         bool needs_fake =
-            strpbrk(row->script, "[!") != NULL || option_at(row->options, "device=", 0) != 0;
+            strpbrk(row->script, "[!C") != NULL || option_at(row->options, "device=", 0) != 0;
         now = row;
         for (const char *s = row->strategies; *s != '\0' && !(needs_fake && fake == NULL); s++) {
             strategy_now = *s;

@@ -2,7 +2,8 @@
  *
  *   x=a2M  x!a2M  x/a2M  x$a2M   x is so much, taken on stream a; or refused: -ENOMEM,
  *                                -EINPROGRESS, -EINVAL
- *   -xa  %xa  @xa                x is freed on a; as PyTorch does, who may have ended a; used by a
+ *   -xa  =xa  %xa  @xa           x is freed on a; or that is refused; as PyTorch does, who may have
+ *                                ended a; x is used by a
  *   .xa  ?xa                     a writes to all of x, or copies from it if it is pinned; it holds
  *                                what was written, a being waited for
  *   S9:256                       so much is served by so much, and goes back
@@ -15,6 +16,7 @@
  *   T  K  P                      trim, collect, reset the peaks
  *   !cuCall:2                    the next such call says 2, and it must come to that
  *   hits=3  held<2M  held>2M     a figure is; is at most; is at least
+ *   C                            calls=3 is of the driver's from here on
  *
  *   1word  1E  2word             another thread does that; it ends; in device 1's context
  *   X                            in the end nothing is waited for

@@ -3,7 +3,7 @@ foreach(name IN ITEMS streams threads)
     fl_gpu_test(NAME test_gpu_pool_${name} LABELS unit SOURCES test_gpu_pool_${name}.c SHARED pool_fixture.c)
 endforeach()
 fl_gpu_test(NAME test_gpu_pool_rules LABELS unit SOURCES test_gpu_pool_rules.c SHARED pool_script.c pool_fixture.c)
-fl_gpu_test(NAME test_gpu_pool_calls LABELS unit SOURCES test_gpu_pool_calls.c SHARED pool_fixture.c NO_DEVICE)
+fl_gpu_test(NAME test_gpu_pool_calls LABELS unit SOURCES test_gpu_pool_calls.c SHARED pool_script.c pool_fixture.c NO_DEVICE)
 fl_gpu_test(NAME test_gpu_pool_capture LABELS unit TIMEOUT 120 SOURCES test_gpu_pool_capture.c SHARED pool_fixture.c NO_DEVICE)
 fl_gpu_test(NAME test_gpu_limit LABELS unit SOURCES test_gpu_limit.c SHARED pool_fixture.c)
 fl_gpu_test(NAME test_gpu_traces LABELS unit SOURCES test_gpu_traces.c SHARED pool_fixture.c NO_DEVICE

@@ -37,7 +37,9 @@ static bool over(void)
 static void made_or_not(int code)
 {
     unsigned alone = 0;
+    size_t chunk = fl_pinned_chunk;
 
+    fl_pinned_chunk = MIB(2); /* four registrations, each of which may be refused */
     for (unsigned n = 1; after(n, false, code); n++) {
         int rc = 0;
         unsigned before = fake->live();
@@ -57,14 +59,30 @@ static void made_or_not(int code)
             break;
         }
     }
-    assert_int_equal(alone,
-                     1); /* that its range is not registered is no reason to refuse the mirror */
+    fl_pinned_chunk = chunk;
+    assert_int_equal(alone, 4); /* that is no reason to refuse the mirror */
 }
 
 GPU_TEST(a_mirror_is_made_or_nothing_is_held)
 {
     made_or_not(FL_CUDA_ERROR_UNKNOWN);
     made_or_not(FL_CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+GPU_TEST(a_begin_that_was_refused_is_begun_again)
+{
+    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 3);
+    void *first = mirror_begin(m), *base = NULL;
+
+    assert_ok(fl_gpu_mirror_push(m, NULL));
+    (void)mirror_begin(m);
+    fake->refuse("cuEventQuery", 1, FL_CUDA_ERROR_UNKNOWN, false);
+    assert_int_equal(fl_gpu_mirror_begin(m, &base), -EIO);
+    assert_ptr_equal(mirror_begin(m), first);
+    assert_ok(fl_gpu_mirror_push(m, NULL)); /* nor is it lost amid a capture */
+    fake->refuse("cuEventQuery", 1, FL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, false);
+    assert_int_equal(fl_gpu_mirror_destroy(m), -EINPROGRESS);
+    mirror_end(m);
 }
 
 /* One step; the first status that is not 0. */
@@ -144,6 +162,37 @@ GPU_TEST(an_end_that_is_refused_ends)
     }
 }
 
+GPU_TEST(what_was_unregistered_already_is_no_refusal)
+{
+    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 3);
+    void *host = mirror_host(m, 0);
+
+    fake->refuse("cuMemHostUnregister", 1, FL_CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, false);
+    assert_ok(fl_gpu_mirror_destroy(m));
+    assert_int_equal(fl_cuda.cuMemHostUnregister(host), 0); /* which the fake has still */
+}
+
+/* Nor is a mirror of nothing made when what had been registered stays so. */
+GPU_TEST(a_mirror_of_nothing_is_not_made)
+{
+    size_t chunk = fl_pinned_chunk;
+    bool fired = true;
+
+    fl_pinned_chunk = MIB(2);
+    for (unsigned n = 1; fired && after(n, true, FL_CUDA_ERROR_UNKNOWN); n++) {
+        int rc = 0;
+        struct fl_gpu_mirror *m = make(&rc);
+        fired = over();
+        assert_int_equal(m != NULL, rc == 0);
+        if (m != NULL) {
+            assert_true(fl_gpu_mirror_map(m)->len != 0);
+            (void)fl_gpu_mirror_destroy(m);
+        }
+    }
+    fl_pinned_chunk = chunk;
+    fake->reset(true);
+}
+
 /* Who cannot be waited for may be at the memory still. */
 GPU_TEST(what_cannot_be_waited_for_is_left)
 {
@@ -190,13 +239,17 @@ GPU_TEST_WITHIN(a_driver_that_has_ended_is_told, gpu_each, NULL)
 {
     fake->reset(true);
     void *stream = gpu_stream();
-    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 3);
+    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 3), *other = mirror_of_input(MIB(1), 1);
+    struct fl_stats_gpu s;
     (void)mirror_begin(m);
     assert_ok(fl_gpu_mirror_push(m, stream));
     gpu_wait(stream);
     fake->set(FAKE_CUDA_GONE, 1);
     assert_int_equal(fl_gpu_mirror_push(m, stream), -ESHUTDOWN);
     assert_int_equal(fl_gpu_mirror_destroy(m), -ESHUTDOWN);
+    assert_true(fl_gpu_account_read(0, false, &s));
+    assert_int_equal(s.held_bytes, fl_gpu_mirror_map(other)->len);
+    assert_int_equal(fl_gpu_mirror_destroy(other), -ESHUTDOWN);
     assert_int_equal(gpu->users, 0);
 }
 

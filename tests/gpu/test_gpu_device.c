@@ -21,6 +21,10 @@ GPU_TEST(one_handle_a_device_and_context)
     assert_int_equal(fl_gpu_open(0, &same), 0);
     assert_ptr_equal(same, gpu);
     assert_int_equal(fl_gpu_close(same), 0);
+    if (fl_gpu_open(1, &other) == 0) { /* whose context is not the current one */
+        assert_ptr_not_equal(other->context, gpu->context);
+        assert_int_equal(fl_gpu_close(other), 0);
+    }
     if (fake != NULL) {
         void *context = fake->context_new(0);
         assert_int_equal(fl_gpu_open(0, &other), 0);
@@ -99,6 +103,13 @@ GPU_TEST(the_guard_puts_back_what_was)
     assert_null(current());
     fl_gpu_leave(&guard); /* once is enough */
     assert_null(current());
+    fl_CUstreamCaptureMode mode = 1; /* the thread's own, too */
+    assert_int_equal(fl_cuda.cuThreadExchangeStreamCaptureMode(&mode), 0);
+    assert_int_equal(fl_gpu_enter(gpu, &guard), 0);
+    fl_gpu_leave(&guard);
+    mode = 0;
+    assert_int_equal(fl_cuda.cuThreadExchangeStreamCaptureMode(&mode), 0);
+    assert_int_equal(mode, 1);
 }
 
 static void *no_error_here(void *unused)

@@ -182,6 +182,32 @@ IN_CHILD(a_child_of_who_has_no_driver)
     want_open();
 }
 
+static int forks, right;
+
+static void fork_amid(void *unused)
+{
+    struct fl_gpu *g = NULL;
+    int status;
+    pid_t child = fork();
+
+    (void)unused;
+    if (child == 0) {
+        (void)alarm(20);
+        fl_gpu_fork_child();
+        _exit(fl_gpu_open(0, &g) != -ECHILD);
+    }
+    forks++;
+    right += waitpid(child, &status, 0) == child && status == 0;
+}
+
+IN_CHILD(a_child_of_who_opens_it)
+{
+    start_fake();
+    fake->amid("cuDeviceGetCount", fork_amid, NULL);
+    want_open();
+    WANT(forks > 0 && right == forks);
+}
+
 IN_CHILD(raised_privileges)
 {
     static struct fl_options options;

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 
 static struct fl_gpu_mirror *mirror_of(size_t len, int *out_rc)
@@ -27,7 +26,8 @@ GPU_TEST(a_limit_is_of_the_device)
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_AUTO_GROWTH};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.limit = MIB(64)), *q = pool_of(all[i]);
+        struct fl_gpu_pool *p = POOL(FL_GPU_AUTO_GROWTH, o.limit = MIB(64)),
+                           *q = POOL(all[i], o.limit = MIB(100));
         uint64_t x = pool_take(p, MIB(40), NULL), y = 0;
         int rc = 0;
         assert_int_equal(fl_gpu_pool_alloc(q, MIB(26), NULL, &y), -ENOMEM);
@@ -50,57 +50,14 @@ GPU_TEST(a_limit_is_of_the_device)
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     pool_give(p, pool_take(p, MIB(100), NULL), NULL); /* all have left: there is none */
     pool_end(p);
-}
-
-struct taker {
-    struct fl_gpu_pool *pool;
-    uint64_t seed;
-    bool exceeds, is_wrong;
-};
-
-static void *takes_and_frees(void *arg)
-{
-    enum { LIVE = 16, ROUNDS = 500 };
-    struct taker *t = arg;
-    uint64_t x[LIVE] = {0};
-
-    for (unsigned i = 0; i < ROUNDS + LIVE; i++) {
-        uint64_t *at = &x[i % LIVE];
-        t->is_wrong |= *at != 0 && fl_gpu_pool_free(t->pool, *at, NULL) != 0;
-        *at = 0;
-        t->seed = t->seed * UINT64_C(6364136223846793005) + 1;
-        size_t size = (size_t)1 << (t->seed >> 60) % 12; /* KiB */
-        int rc = i < ROUNDS ? fl_gpu_pool_alloc(t->pool, KIB(10) * size, NULL, at) : 0;
-        t->is_wrong |= rc != 0 && rc != -ENOMEM;
-        t->exceeds |= fake != NULL && fake->used(0) > MIB(64);
+    fl_gpu_account_bound(gpu, MIB(8)); /* as a library's user says it: it stays */
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t x;
+        p = pool_of(FL_GPU_AUTO_GROWTH);
+        assert_int_equal(fl_gpu_pool_alloc(p, MIB(16), NULL, &x), -ENOMEM);
+        pool_end(p);
     }
-    return NULL;
-}
-
-/* Two threads with one pool, and then with a pool each. */
-GPU_TEST(a_limit_holds_with_each_strategy)
-{
-    for (unsigned i = 0; i < 2 * FL_GPU_AUTO_GROWTH; i++) {
-        struct fl_gpu_pool_options o = pool_options((enum fl_gpu_strategy)(1 + i / 2));
-        struct taker taker[2] = {{.seed = 1 + i}, {.seed = 100 + i}};
-        pthread_t thread[2];
-        o.limit = MIB(64);
-        o.chunk = 0;
-        o.initial = o.regrow = MIB(8);
-        taker[0].pool = pool_with(&o);
-        taker[1].pool = i % 2 == 0 ? taker[0].pool : pool_with(&o);
-        for (unsigned k = 0; k < 2; k++) {
-            assert_int_equal(pthread_create(&thread[k], NULL, takes_and_frees, &taker[k]), 0);
-        }
-        for (unsigned k = 0; k < 2; k++) {
-            assert_int_equal(pthread_join(thread[k], NULL), 0);
-            assert_false(taker[k].exceeds || taker[k].is_wrong);
-        }
-        pool_end(taker[0].pool);
-        if (taker[1].pool != taker[0].pool) {
-            pool_end(taker[1].pool);
-        }
-    }
+    fl_gpu_account_bound(gpu, 0);
 }
 
 /* The driver's refusals are not held against it. */
@@ -117,6 +74,54 @@ GPU_FAKE_TEST(what_is_refused_is_not_held)
     }
     pool_give(p, pool_take(p, MIB(64), NULL), NULL);
     pool_end(p);
+}
+
+/* Nor is the driver asked for what the host has not: it would bring that in. */
+GPU_FAKE_TEST(what_the_host_has_not_is_asked_of_none)
+{
+    struct fl_gpu_pool *p = POOL(FL_GPU_UNPOOLED, o.target = FL_GPU_PINNED);
+    uint64_t x;
+
+    fake->set(FAKE_CUDA_REGISTER_MAX, MIB(1));
+    assert_int_equal(fl_gpu_pool_alloc(p, GIB(1 << 13), NULL, &x), -ENOMEM);
+    assert_int_equal(fake->calls("cuMemHostAlloc"), 0);
+    pool_end(p);
+}
+
+/* A machine that has 64 MiB left; or whose node 0, of two, has. */
+static bool has_nodes;
+
+static int with_64_mib(const char *path, char *buf, size_t size)
+{
+    const char *text = NULL;
+
+    if (strcmp(path, "/sys/devices/system/node/online") == 0) {
+        text = has_nodes ? "0-1" : "0";
+    } else if (strcmp(path, "/sys/devices/system/node/node0/meminfo") == 0) {
+        text = "Node 0 MemFree: 32768 kB\nNode 0 Active(file): 16384 kB\n"
+               "Node 0 Inactive(file): 16384 kB\n";
+    } else if (strcmp(path, "/proc/meminfo") == 0 && !has_nodes) {
+        text = "MemTotal: 1048576 kB\nMemAvailable: 65536 kB\n";
+    }
+    if (text == NULL) {
+        return fl_sys_linux.read_file(path, buf, size);
+    }
+    strncpy(buf, text, size);
+    return 0;
+}
+
+GPU_TEST(pinned_memory_is_half_of_what_is_left_at_most)
+{
+    fl_sys.read_file = with_64_mib;
+    for (unsigned i = 0; i < 2; i++) {
+        struct fl_gpu_pool *p = POOL(FL_GPU_UNPOOLED, o.target = FL_GPU_PINNED, o.numa_node = 0);
+        uint64_t x;
+        has_nodes = i == 1;
+        assert_int_equal(fl_gpu_pool_alloc(p, MIB(34), NULL, &x), -ENOMEM);
+        pool_give(p, pool_take(p, MIB(30), NULL), FL_GPU_HOST);
+        pool_end(p);
+    }
+    fl_sys.read_file = fl_sys_linux.read_file;
 }
 
 GPU_TEST(older_programs_have_the_defaults)
@@ -202,6 +207,7 @@ GPU_TEST(statistics_are_of_the_device)
     struct fl_gpu_pool *p = pool_with(&o), *q = pool_of(FL_GPU_UNPOOLED);
     o = pool_options(FL_GPU_AUTO_GROWTH);
     o.target = FL_GPU_PINNED;
+    o.chunk = MIB(4);
     struct fl_gpu_pool *h = pool_with(&o);
     uint64_t x = pool_take(p, MIB(4), NULL), y = pool_take(q, MIB(3), NULL), z;
     pool_give(p, x, NULL);
@@ -227,13 +233,17 @@ GPU_TEST(statistics_are_of_the_device)
     assert_int_equal(s.pinned_bytes, pool_held(h) + MIB(6));
     pool_give(p, x, NULL);
     pool_give(q, y, NULL);
+    assert_int_equal(of_device(0).held_bytes, MIB(4) + MIB(6));
     pool_give(h, z, NULL);
     pool_end(p);
     pool_end(q);
     pool_end(h);
     assert_int_equal(fl_gpu_mirror_destroy(m), 0);
+    p = pool_of(FL_GPU_AUTO_GROWTH);
+    pool_give(p, pool_take(p, MIB(2), NULL), NULL);
+    pool_end(p);
     s = of_device(0); /* what was counted stays */
-    assert_int_equal(s.allocs - before.allocs, 3);
+    assert_int_equal(s.allocs - before.allocs, 4);
     assert_int_equal(s.held_bytes + s.pools + s.pinned_pools + s.mirrors + s.limit_bytes, 0);
     assert_int_equal(s.occupied_bytes + s.free_bytes + s.pinned_bytes + s.mirror_bytes, 0);
     assert_true(s.held_peak_bytes >= MIB(14));

@@ -30,7 +30,7 @@ static bool is_of_file(const unsigned char *p, size_t len)
     return true;
 }
 
-static void read_step_by_step(void)
+GPU_SCHEDULED(files_come_to_the_device)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(12), .input = true}, {.size = MIB(12)}};
     void *stream = gpu_stream(), *base = NULL;
@@ -57,9 +57,23 @@ static void read_step_by_step(void)
     mirror_end(m);
 }
 
-GPU_TEST(files_come_to_the_device)
+/* What was read is copied before the next is read to the same place. */
+GPU_SCHEDULED(a_range_is_waited_for)
 {
-    gpu_schedules(read_step_by_step);
+    enum { LEN = 64 << 10 };
+    struct fl_gpu_mirror *m = mirror_of_input(LEN, 1);
+    void *stream = gpu_stream(), *base = mirror_begin(m), *back = mirror_host(m, LEN);
+    int fd = file_of(2 * LEN);
+
+    gpu_hold(stream);
+    assert_ok(fl_gpu_mirror_read(m, fd, 0, base, LEN, stream));
+    gpu_copy(stream, mirror_twin(m, LEN), mirror_twin(m, 0), LEN);
+    assert_ok(fl_gpu_mirror_read(m, fd, LEN, base, LEN, stream));
+    assert_ok(fl_gpu_mirror_pull_range(m, back, LEN, stream));
+    gpu_wait(stream);
+    assert_true(is_of_file(back, LEN));
+    close(fd);
+    mirror_end(m);
 }
 
 GPU_TEST(without_a_device_the_host_has_it)

@@ -20,6 +20,9 @@ GPU_TEST(what_is_not_there_is_not_freed)
     assert_int_equal(fl_gpu_pool_inplace(p, x, 1), -ENOENT);
     assert_int_equal(fl_gpu_pool_record_stream(p, x, NULL), -ENOENT);
     assert_int_equal(pool_stats(p).frees, 1);
+    assert_int_equal(fl_gpu_pool_stream_lasts(p, FL_GPU_HOST), -EINVAL); /* is no stream */
+    assert_int_equal(fl_gpu_pool_stream_retire(p, FL_GPU_HOST), -EINVAL);
+    assert_int_equal(fl_gpu_pool_record_stream(p, y, FL_GPU_HOST), -EINVAL);
     pool_give(p, y, NULL);
     pool_end(p);
 }
@@ -142,6 +145,10 @@ GPU_TEST(many_streams_are_told_apart)
         const struct fl_pool_stream *s = fl_stream_lasting(p, fl_stream_named(p, stream[i]));
         assert_non_null(s);
         assert_ptr_equal(s->handle, stream[i]);
+        for (unsigned k = 0; k < 2; k++) {
+            assert_int_equal(fl_gpu_pool_record_stream(p, at[i], stream[i]), 0);
+        }
+        assert_int_equal(s->uses, 1);
         pool_give(p, at[i], stream[i]);
         assert_int_equal(s->blocks, 1);
     }

@@ -1,5 +1,5 @@
-/* Several threads at one pool, each on a stream of its own and at times on another's; and what the
- * driver does amid its calls. */
+/* Several threads at one pool or two, each on a stream of its own and at times on another's, below
+ * one limit; and what the driver does amid a pool's calls. */
 #include "gpu/pool_fixture.h"
 #include "prop/seed.h"
 
@@ -8,9 +8,9 @@
 #include <sched.h>
 #include <stdlib.h>
 
-enum { THREADS = 4, ROUNDS = 300, OWN = 8, BOX = THREADS * ROUNDS };
+enum { THREADS = 4, ROUNDS = 300, OWN = 8, BOX = THREADS * ROUNDS, LIMIT = 64 << 20 };
 
-static struct fl_gpu_pool *pool;
+static struct fl_gpu_pool *pool, *pools[THREADS]; /* each thread's */
 static void *stream[THREADS];
 
 /* Blocks on their way from one thread to another, with what orders them: an event after the giver's
@@ -18,11 +18,12 @@ static void *stream[THREADS];
 static struct {
     pthread_mutex_t lock;
     uint64_t at[BOX];
+    struct fl_gpu_pool *of[BOX];
     fl_CUevent event[BOX];
     unsigned n;
 } box = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void post(uint64_t at, void *on)
+static void post(struct fl_gpu_pool *of, uint64_t at, void *on)
 {
     fl_CUevent e = NULL;
 
@@ -33,6 +34,7 @@ static void post(uint64_t at, void *on)
     (void)pthread_mutex_lock(&box.lock);
     assert_true(box.n < BOX);
     box.at[box.n] = at;
+    box.of[box.n] = of;
     box.event[box.n++] = e;
     (void)pthread_mutex_unlock(&box.lock);
 }
@@ -40,11 +42,13 @@ static void post(uint64_t at, void *on)
 static void fetch(void *on)
 {
     uint64_t at = 0;
+    struct fl_gpu_pool *of = NULL;
     fl_CUevent e = NULL;
 
     (void)pthread_mutex_lock(&box.lock);
     if (box.n > 0) {
         at = box.at[--box.n];
+        of = box.of[box.n];
         e = box.event[box.n];
     }
     (void)pthread_mutex_unlock(&box.lock);
@@ -56,12 +60,13 @@ static void fetch(void *on)
     }
     (void)fl_cuda.cuEventDestroy(e);
     gpu_fill(on, at, 256, 9);
-    pool_give(pool, at, on);
+    pool_give(of, at, on);
 }
 
 static void *work(void *arg)
 {
     size_t me = (size_t)(uintptr_t)arg;
+    struct fl_gpu_pool *mine = pools[me];
     uint64_t state = me + 1, own[OWN];
     unsigned n = 0;
 
@@ -71,32 +76,39 @@ static void *work(void *arg)
     for (unsigned i = 0; i < ROUNDS; i++) {
         uint64_t r = seed_next(&state);
         if (n < OWN && r % 3 != 0) {
-            own[n] = pool_take(pool, 256 + (r >> 8) % MIB(1), stream[me]);
-            gpu_fill(stream[me], own[n++], 256, (unsigned char)me);
+            int rc = fl_gpu_pool_alloc(mine, 256 + (r >> 8) % MIB(6), stream[me], &own[n]);
+            assert_true(rc == 0 || rc == -ENOMEM);
+            assert_true(fake == NULL || fake->used(0) <= LIMIT);
+            if (rc == 0) {
+                gpu_fill(stream[me], own[n++], 256, (unsigned char)me);
+            }
         } else if (n > 0 && r % 7 == 0) {
-            post(own[--n], stream[me]);
+            post(mine, own[--n], stream[me]);
         } else if (n > 0) {
-            pool_give(pool, own[--n], stream[me]);
+            pool_give(mine, own[--n], stream[me]);
         }
         if (r % 5 == 0) {
             fetch(stream[me]);
         }
         if (r % 61 == 0) {
-            (void)fl_gpu_pool_trim(pool, MIB(1), NULL);
+            (void)fl_gpu_pool_trim(mine, MIB(1), NULL);
         }
     }
     while (n > 0) {
-        pool_give(pool, own[--n], stream[me]);
+        pool_give(mine, own[--n], stream[me]);
     }
     return NULL;
 }
 
-static void at_once(const struct fl_gpu_pool_options *o)
+static const struct fl_gpu_pool_options *chosen;
+static size_t npools;
+
+static void threads(void)
 {
     pthread_t t[THREADS];
 
-    pool = pool_with(o);
     for (size_t i = 0; i < THREADS; i++) {
+        pools[i] = i < npools ? pool_with(chosen) : pools[i % npools];
         stream[i] = gpu_stream();
     }
     for (size_t i = 0; i < THREADS; i++) {
@@ -108,29 +120,27 @@ static void at_once(const struct fl_gpu_pool_options *o)
     while (box.n > 0) {
         fetch(stream[0]);
     }
-    struct fl_gpu_pool_stats s = pool_stats(pool);
-    assert_int_equal(s.occupied_bytes, 0);
-    assert_int_equal(s.allocs, s.frees);
-    pool_end(pool);
+    for (size_t i = 0; i < npools; i++) {
+        struct fl_gpu_pool_stats s = pool_stats(pools[i]);
+        assert_int_equal(s.occupied_bytes, 0);
+        assert_int_equal(s.allocs, s.frees);
+        pool_end(pools[i]);
+    }
     for (size_t i = 0; i < THREADS; i++) {
         gpu_stream_end(stream[i]);
     }
-}
-
-static const struct fl_gpu_pool_options *chosen;
-
-static void threads(void)
-{
-    at_once(chosen);
 }
 
 GPU_TEST(threads_do_not_meet)
 {
     for (int k = FL_GPU_NAIVE; k <= FL_GPU_AUTO_GROWTH; k++) {
         struct fl_gpu_pool_options o = pool_options((enum fl_gpu_strategy)k);
+        o.limit = LIMIT;
         o.initial = o.regrow = o.chunk = MIB(4);
         chosen = &o;
-        gpu_schedules(threads);
+        for (npools = 1; npools <= 2; npools++) {
+            gpu_schedules(threads);
+        }
     }
 }
 
@@ -181,10 +191,15 @@ static struct {
 } other;
 static uint64_t held;
 
-static void *takes(void *on)
+static void takes(void *on)
 {
     other.rc = fl_gpu_pool_alloc(pool, MIB(2), on, &other.at);
     other.ended = true;
+}
+
+static void *takes_in_thread(void *on)
+{
+    takes(on);
     return NULL;
 }
 
@@ -205,7 +220,7 @@ static void runs_out_too(void *on)
     }
     other.begun = true;
     other.ended = false;
-    if (pthread_create(&other.thread, NULL, takes, on) != 0) {
+    if (pthread_create(&other.thread, NULL, takes_in_thread, on) != 0) {
         abort();
     }
     while (!other.ended && !one_waits()) {
@@ -273,6 +288,45 @@ GPU_FAKE_TEST(what_another_has_in_hand_is_waited_for)
         gpu_stream_end(s);
         gpu_stream_end(t);
     }
+}
+
+static uint64_t a_second_each(void)
+{
+    static uint64_t now;
+
+    return now += 1000000000;
+}
+
+/* What is on its way to a pool counts against its limit. */
+GPU_FAKE_TEST(two_that_grow_stay_below_the_limit)
+{
+    pool = POOL(FL_GPU_AUTO_GROWTH, o.target = FL_GPU_PINNED, o.limit = MIB(4));
+    fl_sys.now_ns = a_second_each; /* the other waits in vain, not for long */
+    fake->amid("cuMemHostRegister", takes, NULL);
+    uint64_t x = pool_take(pool, MIB(4), NULL);
+    fake->amid(NULL, NULL, NULL);
+    fl_sys.now_ns = fl_sys_linux.now_ns;
+    assert_int_equal(other.rc, -ENOMEM);
+    pool_give(pool, x, FL_GPU_HOST);
+    pool_end(pool);
+}
+
+/* Nor is a stream's record another's meanwhile, though nothing names it yet. */
+GPU_FAKE_TEST(what_a_call_is_about_stays)
+{
+    void *s = gpu_stream(), *t = gpu_stream();
+
+    pool = pool_of(FL_GPU_AUTO_GROWTH);
+    fake->capture(s, true);
+    fake->capture(t, true);
+    fake->amid("cuMemAlloc", takes, t);
+    uint64_t x = pool_take(pool, MIB(2), s);
+    fake->amid(NULL, NULL, NULL);
+    assert_int_equal(other.rc, 0);
+    assert_true(fl_table_find(pool, x)->by != fl_table_find(pool, other.at)->by);
+    pool_give(pool, x, FL_GPU_HOST);
+    pool_give(pool, other.at, FL_GPU_HOST);
+    pool_end(pool);
 }
 
 /* The second time: when there is nothing left to try. */

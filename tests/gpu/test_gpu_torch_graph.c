@@ -26,21 +26,39 @@ static void give(void *p, void *stream)
 }
 
 /* The pools stay for the process's life: one fake serves all of these. */
+static void *s;       /* the test's stream */
+static size_t before; /* bytes of the device, with what other tests' graphs keep */
+
+static int each_begin(void **state)
+{
+    (void)state;
+    s = gpu_stream();
+    before = fake->used(0);
+    return 0;
+}
+
 static int each_end(void **state)
 {
     gpu_wait_all();
     fl_gpu_torch_empty_cache();
+    gpu_stream_end(s);
     return gpu_nothing_reported(state);
 }
 
-#define TEST(name) GPU_TEST_WITHIN(name, NULL, each_end)
+static void all_is_given_back(void)
+{
+    fl_gpu_torch_empty_cache();
+    assert_int_equal(fake->used(0), before);
+}
 
-static int chosen;
+#define TEST(name) GPU_TEST_WITHIN(name, each_begin, each_end)
+
+static unsigned chosen;
 
 static void choose_beside(void *unused)
 {
     (void)unused;
-    chosen = fl_gpu_torch_use(FL_GPU_AUTO);
+    chosen += fl_gpu_torch_use(FL_GPU_AUTO) != -EBUSY;
 }
 
 /* PyTorch's context is the primary one, whichever is current when it asks first. */
@@ -50,7 +68,7 @@ TEST(the_context_is_the_primary_one)
     fake->amid(NULL, choose_beside, NULL); /* no lock is held while the pool is made */
     void *p = torch_alloc(MIB(1), 1, NULL, what, sizeof what);
     fake->amid(NULL, NULL, NULL);
-    assert_int_equal(chosen, -EBUSY);
+    assert_int_equal(chosen, 0);
     assert_non_null(p);
     fl_gpu_torch_free(p, MIB(1), 1, NULL);
     fake->context_end(brief);
@@ -59,6 +77,28 @@ TEST(the_context_is_the_primary_one)
     assert_non_null(p);
     fl_gpu_torch_free(p, MIB(1), 1, NULL);
     assert_int_equal(fake->retained(1), 1);
+}
+
+static void ask_beside(void *unused)
+{
+    (void)unused;
+    (void)fl_gpu_torch_pool(2);
+}
+
+/* Of two pools that are made at once one stays. */
+TEST(two_ask_first)
+{
+    struct fl_gpu_device_stats d = {.size = sizeof d};
+    struct fl_gpu *third;
+
+    fake->set(FAKE_CUDA_DEVICES, 3);
+    assert_int_equal(fl_gpu_open_primary(2, &third), 0);
+    fake->amid("cuThreadExchangeStreamCaptureMode", ask_beside, NULL);
+    assert_non_null(fl_gpu_torch_pool(2));
+    fake->amid(NULL, NULL, NULL);
+    assert_int_equal(fl_gpu_device_stats(2, &d), 0);
+    assert_int_equal(d.pools, 1);
+    assert_int_equal(fl_gpu_close(third), 0);
 }
 
 TEST(out_of_memory_is_an_exception)
@@ -79,18 +119,29 @@ TEST(out_of_memory_is_an_exception)
     give(take(MIB(1), NULL), NULL);
 }
 
+TEST(out_of_memory_takes_nothing_from_a_graph)
+{
+    torch_begin(0, 9, 1, s);
+    give(take(MIB(400), s), s);
+    assert_null(torch_alloc((ssize_t)MIB(900), 0, s, what, sizeof what));
+    assert_true(fake->used(0) >= MIB(400));
+    torch_end(0, 9, 1);
+    torch_release(0, 9, 1);
+    all_is_given_back();
+}
+
 /* An external stream goes before the tensors that were made on it. */
 TEST(a_tensor_outlives_its_stream)
 {
     for (unsigned i = 0; i < 8; i++) {
-        void *s = gpu_stream();
-        void *p = take(MIB(1), s), *q = take(MIB(1), s);
-        gpu_fill(s, (uintptr_t)p, MIB(1), 1);
-        gpu_fill(s, (uintptr_t)q, MIB(1), 1);
-        give(q, s);
-        gpu_stream_end(s);
+        void *brief = gpu_stream();
+        void *p = take(MIB(1), brief), *q = take(MIB(1), brief);
+        gpu_fill(brief, (uintptr_t)p, MIB(1), 1);
+        gpu_fill(brief, (uintptr_t)q, MIB(1), 1);
+        give(q, brief);
+        gpu_stream_end(brief);
         void *next = i % 2 == 0 ? gpu_stream() : NULL; /* with its handle */
-        give(p, s);
+        give(p, brief);
         void *r = take(MIB(1), next);
         gpu_fill(next, (uintptr_t)r, MIB(1), 2);
         give(r, next);
@@ -115,8 +166,16 @@ ROWS(TEST(memory_of_graphs),
      {"what a graph drops is its own, and its own alone, until it is released", "T", NULL, ONCE,
       "x=a4M -xa (1a [a x=a4M -xa y=a4M y~x z=a2M -ya v=b4M v#y ]a )1 s=a4M t=b4M s#y t#y "
       "T used>6M @zb -sa -tb -vb {1 used>6M -za T used=0"},
+     {"an end is its own pool's", "T", NULL, ONCE,
+      "(1a (2b )2 x=a4M -xa T used>4M )1 {1 {2 used=0"},
+     {"none goes while another is begun", "T", NULL, ONCE,
+      "(1a x=a4M -xa )1 (2b {1 used>4M )2 {2 used=0"},
      {"graphs that share a pool run one after the other; what is not there is not released", "T",
       NULL, ONCE, "(2 [a x=a4M -xa ]a )2 (2 [a y=a4M y~x -ya ]a )2 {2 used>4M {2 used=0 {2 )9"},
+     {"what it drops later is its own still", "T", NULL, ONCE,
+      "(6 [a x=a8M ]a [b y=b1M ]b -xa [a z=a8M z~x ]a )6 {6"},
+     {"two threads' own streams are not one", "T", NULL, ONCE,
+      "(5 [O x=O4M -xO 1[O 1y=O4M y#x 1]O ]O 1-yO )5 {5"},
      {"without the hooks memory is lost to graphs, and nothing is overwritten", "T", NULL, ONCE,
       "x=a4M -xa [a y=a4M -ya ]a z=a4M z#y"},
      {"though it is freed after the capture", "T", NULL, ONCE,
@@ -148,10 +207,8 @@ static void *work_eagerly(void *stream)
  * capture). The exception is the request's; later ones are served. */
 TEST(a_filter_that_throws_harms_nothing_else)
 {
-    void *s = gpu_stream(), *t = gpu_stream();
+    void *t = gpu_stream();
 
-    fl_gpu_torch_empty_cache();
-    size_t before = fake->used(0);
     torch_begin(0, 6, 6, s);
     torch_refuse(t);
     assert_null(torch_alloc(MIB(1), 0, t, what, sizeof what));
@@ -164,10 +221,33 @@ TEST(a_filter_that_throws_harms_nothing_else)
     torch_end(0, 6, 6);
     give(x, s);
     torch_release(0, 6, 6);
-    fl_gpu_torch_empty_cache();
-    assert_int_equal(fake->used(0), before); /* the private pool is released all the same */
-    gpu_stream_end(s);
+    all_is_given_back();
     gpu_stream_end(t);
+}
+
+static int filters_then;
+
+static void end_within(void)
+{
+    torch_when_asked(NULL);
+    torch_end(0, 6, 7);
+    filters_then = torch_filters();
+}
+
+/* A filter is there while it is asked; what it lets through then is no private pool's any more. */
+TEST(a_begin_may_end_while_its_filter_is_asked)
+{
+    int filters = torch_filters();
+
+    torch_begin(0, 6, 7, s);
+    torch_when_asked(end_within);
+    void *x = take(MIB(1), s);
+    assert_int_equal(filters_then, filters + 1);
+    assert_int_equal(torch_filters(), filters);
+    assert_ptr_equal(fl_gpu_owner((uintptr_t)x, NULL), fl_gpu_torch_pool(0));
+    give(x, s);
+    torch_release(0, 6, 7);
+    all_is_given_back();
 }
 
 struct beside {
@@ -190,11 +270,8 @@ static void serve_beside(void *arg)
 /* Private pools are made, freed to and ended without a lock. */
 TEST(no_lock_is_held_over_the_driver)
 {
-    void *s = gpu_stream();
     struct beside b = {.stream = gpu_stream()};
 
-    fl_gpu_torch_empty_cache();
-    size_t before = fake->used(0);          /* what other tests' graphs keep */
     give(take(MIB(1), b.stream), b.stream); /* the device's pool is there */
     torch_begin(0, 8, 1, s);
     b.kept = take(MIB(1), s);
@@ -211,35 +288,29 @@ TEST(no_lock_is_held_over_the_driver)
     assert_true(b.calls > 3);
     give(b.kept, s);
     torch_release(0, 8, 1);
-    fl_gpu_torch_empty_cache();
-    assert_int_equal(fake->used(0), before);
-    gpu_stream_end(s);
+    all_is_given_back();
     gpu_stream_end(b.stream);
 }
 
-static bool has_begun;
+static unsigned times;
 
-static void begin_beside(void *stream)
+static void begin_beside(void *unused)
 {
-    if (!has_begun) {
-        has_begun = true;
-        torch_begin(0, 8, 3, stream);
+    (void)unused;
+    if (times++ == 0) {
+        torch_begin(0, 8, 3, s);
     }
 }
 
 /* Of a pool that two threads make at once one is kept, and both have begun it. */
 TEST(two_begin_the_same)
 {
-    void *s = gpu_stream();
-
-    fl_gpu_torch_empty_cache();
-    size_t before = fake->used(0);
     int filters = torch_filters(); /* an exception has left one */
-    has_begun = false;
-    fake->amid("cuThreadExchangeStreamCaptureMode", begin_beside, s);
+
+    times = 0;
+    fake->amid("cuThreadExchangeStreamCaptureMode", begin_beside, NULL);
     torch_begin(0, 8, 3, s);
     fake->amid(NULL, NULL, NULL);
-    assert_true(has_begun);
     assert_int_equal(torch_filters(), filters + 2);
     void *x = take(MIB(2), s);
     give(x, s);
@@ -252,16 +323,12 @@ TEST(two_begin_the_same)
     assert_int_equal(fake->used(0), before + MIB(8));
     torch_release(0, 8, 3);
     assert_int_equal(fake->used(0), before);
-    gpu_stream_end(s);
 }
-
-static bool has_ended;
 
 static void end_beside(void *unused)
 {
     (void)unused;
-    if (!has_ended) {
-        has_ended = true;
+    if (times++ == 0) {
         torch_end(0, 8, 4);
         torch_release(0, 8, 4);
     }
@@ -270,27 +337,23 @@ static void end_beside(void *unused)
 /* A request that has been routed to a private pool has it, though another thread releases it. */
 TEST(a_private_pool_stays_for_a_request)
 {
-    void *s = gpu_stream();
-
-    fl_gpu_torch_empty_cache();
-    size_t before = fake->used(0);
     torch_begin(0, 8, 4, s);
+    times = 0;
     fake->amid("cuMemAlloc", end_beside, NULL);
     (void)alarm(20); /* without its pool the request has no lock to take */
     void *x = take(MIB(2), s);
     (void)alarm(0);
     fake->amid(NULL, NULL, NULL);
-    assert_true(has_ended);
+    assert_true(times > 0);
     assert_non_null(fl_gpu_owner((uintptr_t)x, NULL));
     give(x, s); /* the last: it ends */
     assert_int_equal(fake->used(0), before);
-    gpu_stream_end(s);
 }
 
 /* Other threads' tensors come and go while graphs are captured and released. */
 TEST(threads_go_on_beside_captures)
 {
-    void *s = gpu_stream(), *stream[3];
+    void *stream[3];
     pthread_t t[3];
 
     for (size_t i = 0; i < 3; i++) {
@@ -311,7 +374,6 @@ TEST(threads_go_on_beside_captures)
         assert_int_equal(pthread_join(t[i], NULL), 0);
         gpu_stream_end(stream[i]);
     }
-    gpu_stream_end(s);
 }
 
 int main(void)

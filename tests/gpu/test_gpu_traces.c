@@ -116,28 +116,4 @@ GPU_TEST(the_pool_holds_less_than_pytorch)
     assert_int_equal(run.calls[trace.steps - 2], run.calls[run.steps - 1]); /* all were seen */
 }
 
-/* Small blocks lie in slabs, others in chunks of their own. */
-GPU_TEST(small_blocks_share_slabs)
-{
-    enum { SMALL = 2000 };
-    static uint64_t at[SMALL];
-    struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
-
-    o.chunk = 0;
-    struct fl_gpu_pool *p = pool_with(&o);
-    for (unsigned i = 0; i < SMALL; i++) {
-        at[i] = pool_take(p, 256, NULL);
-    }
-    assert_int_equal(pool_stats(p).driver_allocs, 1);
-    assert_int_equal(pool_held(p), MIB(2));
-    uint64_t large = pool_take(p, MIB(1), NULL);
-    assert_int_equal(pool_stats(p).driver_allocs, 2);
-    assert_int_equal(pool_held(p), MIB(10));
-    for (unsigned i = 0; i < SMALL; i++) {
-        pool_give(p, at[i], NULL);
-    }
-    pool_give(p, large, NULL);
-    pool_end(p);
-}
-
-GPU_MAIN("gpu_traces")
+GPU_MAIN("test_gpu_traces")

@@ -24,6 +24,7 @@ template <typename T> static T *as(uintptr_t hook)
 
 static int filters;
 static stream_type refused;
+static void (*when_asked)();
 
 /* Larger than what a std::function keeps within itself, and counted. */
 struct filter {
@@ -48,6 +49,9 @@ struct filter {
         if (refused != nullptr && s == refused) {
             throw std::runtime_error("the filter cannot ask");
         }
+        if (when_asked != nullptr) {
+            when_asked();
+        }
         return all || s == stream;
     }
 };
@@ -55,6 +59,11 @@ struct filter {
 extern "C" int torch_filters(void)
 {
     return filters;
+}
+
+extern "C" void torch_when_asked(void (*fn)())
+{
+    when_asked = fn;
 }
 
 extern "C" void torch_refuse(void *stream)

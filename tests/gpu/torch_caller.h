@@ -21,6 +21,8 @@ void torch_end(int device, unsigned long long first, unsigned long long second);
 void torch_release(int device, unsigned long long first, unsigned long long second);
 /* Filters that are there now. */
 int torch_filters(void);
+/* Called by a filter that is asked. NULL: nothing is. */
+void torch_when_asked(void (*fn)(void));
 /* Filters throw when they are asked about `stream`; NULL: none does. */
 void torch_refuse(void *stream);
 

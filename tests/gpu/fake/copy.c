@@ -49,20 +49,21 @@ void fake_execute(const struct fake_op *op)
     }
 }
 
-/* Puts an operation into the queue, its accesses having been told. */
-static fl_CUresult submit(struct fake_stream *s, struct fake_op *op, bool reads, bool writes)
+/* Tells an operation's accesses, so many bytes of either side, and queues it. */
+static fl_CUresult submit(struct fake_stream *s, struct fake_op *op, size_t reads, size_t writes)
 {
-    bool implicit = op->len != 0 && fake_stream_is_implicit(s);
-    if (s->capturing || op->len == 0 || implicit) {
+    bool nothing = op->kind == FAKE_OP_COPY && op->len == 0;
+    bool implicit = !nothing && fake_stream_is_implicit(s);
+    if (s->capturing || nothing || implicit) {
         free(op->snapshot);
         return implicit ? FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : FL_CUDA_SUCCESS;
     }
     fake_submit_order(s);
-    if (reads) {
-        fake_access(s->component, &s->clock, op->from, op->len, false);
+    if (reads > 0) {
+        fake_access(s->component, &s->clock, op->from, reads, false);
     }
-    if (writes) {
-        fake_access(s->component, &s->clock, op->to, op->len, true);
+    if (writes > 0) {
+        fake_access(s->component, &s->clock, op->to, writes, true);
     }
     fake_submit(s, op);
     return FL_CUDA_SUCCESS;
@@ -95,32 +96,25 @@ static fl_CUresult copy(uint64_t to, bool to_device, uint64_t from, bool from_de
         op.snapshot = fake_zalloc(len + 1);
         memcpy(op.snapshot, (const void *)(uintptr_t)from, len); /* NOLINT */
     }
-    fl_CUresult code = submit(s, &op, from_device || pinned, to_device || pinned);
+    fl_CUresult code =
+        submit(s, &op, from_device || pinned ? len : 0, to_device || pinned ? len : 0);
     if (!pinned && from_device) {
         fake_host_joins(s);
     }
     return code;
 }
 
-fl_CUresult fake_cuMemcpyHtoDAsync(fl_CUdeviceptr to, const void *from, size_t len,
-                                   fl_CUstream stream)
-{
-    FAKE_ENTER(cuMemcpyHtoDAsync, FAKE_CONTEXT);
-    return fake_leave(copy(to, true, (uintptr_t)from, false, len, fake_stream_of(stream)));
-}
+FAKE_CALL(cuMemcpyHtoDAsync, FAKE_CONTEXT,
+          (fl_CUdeviceptr to, const void *from, size_t len, fl_CUstream stream),
+          copy(to, true, (uintptr_t)from, false, len, fake_stream_of(stream)), )
 
-fl_CUresult fake_cuMemcpyDtoHAsync(void *to, fl_CUdeviceptr from, size_t len, fl_CUstream stream)
-{
-    FAKE_ENTER(cuMemcpyDtoHAsync, FAKE_CONTEXT);
-    return fake_leave(copy((uintptr_t)to, false, from, true, len, fake_stream_of(stream)));
-}
+FAKE_CALL(cuMemcpyDtoHAsync, FAKE_CONTEXT,
+          (void *to, fl_CUdeviceptr from, size_t len, fl_CUstream stream),
+          copy((uintptr_t)to, false, from, true, len, fake_stream_of(stream)), )
 
-fl_CUresult fake_cuMemcpyDtoDAsync(fl_CUdeviceptr to, fl_CUdeviceptr from, size_t len,
-                                   fl_CUstream stream)
-{
-    FAKE_ENTER(cuMemcpyDtoDAsync, FAKE_CONTEXT);
-    return fake_leave(copy(to, true, from, true, len, fake_stream_of(stream)));
-}
+FAKE_CALL(cuMemcpyDtoDAsync, FAKE_CONTEXT,
+          (fl_CUdeviceptr to, fl_CUdeviceptr from, size_t len, fl_CUstream stream),
+          copy(to, true, from, true, len, fake_stream_of(stream)), )
 
 fl_CUresult fake_cuMemcpyBatchAsync(fl_CUdeviceptr *to, fl_CUdeviceptr *from, size_t *len,
                                     size_t count, struct fl_CUmemcpyAttributes *attribute,
@@ -151,8 +145,12 @@ fl_CUresult fake_cuMemcpyBatchAsync(fl_CUdeviceptr *to, fl_CUdeviceptr *from, si
 static fl_CUresult fill(uint64_t read, size_t read_len, uint64_t write, size_t write_len,
                         unsigned char value, struct fake_stream *s)
 {
-    struct fake_op op = {
-        .kind = FAKE_OP_FILL, .to = write, .len = write_len, .value = value, .to_device = true};
+    struct fake_op op = {.kind = write_len > 0 ? FAKE_OP_FILL : FAKE_OP_MARK,
+                         .from = read,
+                         .to = write,
+                         .len = write_len,
+                         .value = value,
+                         .to_device = true};
 
     if (s == NULL) {
         return FL_CUDA_ERROR_INVALID_HANDLE;
@@ -160,30 +158,12 @@ static fl_CUresult fill(uint64_t read, size_t read_len, uint64_t write, size_t w
     if (!fake_is_allocated(read, read_len) || !fake_is_allocated(write, write_len)) {
         return FL_CUDA_ERROR_INVALID_VALUE;
     }
-    if (fake_stream_is_implicit(s)) {
-        return FL_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-    }
-    if (s->capturing) {
-        return FL_CUDA_SUCCESS;
-    }
-    fake_submit_order(s);
-    if (read_len > 0) {
-        fake_access(s->component, &s->clock, read, read_len, false);
-    }
-    if (write_len > 0) {
-        fake_access(s->component, &s->clock, write, write_len, true);
-    }
-    op.kind = write_len > 0 ? FAKE_OP_FILL : FAKE_OP_MARK;
-    fake_submit(s, &op);
-    return FL_CUDA_SUCCESS;
+    return submit(s, &op, read_len, write_len);
 }
 
-fl_CUresult fake_cuMemsetD8Async(fl_CUdeviceptr address, unsigned char value, size_t count,
-                                 fl_CUstream stream)
-{
-    FAKE_ENTER(cuMemsetD8Async, FAKE_CONTEXT);
-    return fake_leave(fill(0, 0, address, count, value, fake_stream_of(stream)));
-}
+FAKE_CALL(cuMemsetD8Async, FAKE_CONTEXT,
+          (fl_CUdeviceptr address, unsigned char value, size_t count, fl_CUstream stream),
+          fill(0, 0, address, count, value, fake_stream_of(stream)), )
 
 int fake_kernel(void *stream, uint64_t read, size_t read_len, uint64_t write, size_t write_len,
                 unsigned char value)

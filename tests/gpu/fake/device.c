@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEVICES = 8, CONTEXTS = 256, STACK = 16, HIDDEN = 8 };
+enum { DEVICES = 8, CONTEXTS = 256, STACK = 16 };
 
 static struct fake_context contexts[CONTEXTS];
 static unsigned ncontexts;
@@ -12,8 +12,7 @@ static struct fake_context *primary[DEVICES];
 static uint32_t
     generation;   /* of contexts: what a thread has on its stack from before a reset is gone */
 static int owner; /* the process that called cuInit; 0: none */
-static char hidden[HIDDEN][64];
-static unsigned nhidden;
+static const char *hidden = ""; /* a call that is not found */
 
 static _Thread_local struct {
     uint32_t generation;
@@ -54,12 +53,8 @@ fl_CUresult fake_cuInit(unsigned flags)
     return fake_leave(FL_CUDA_SUCCESS);
 }
 
-fl_CUresult fake_cuDriverGetVersion(int *version)
-{
-    FAKE_ENTER(cuDriverGetVersion, FAKE_ALWAYS);
-    *version = (int)fake_setting[FAKE_CUDA_VERSION];
-    return fake_leave(FL_CUDA_SUCCESS);
-}
+FAKE_CALL(cuDriverGetVersion, FAKE_ALWAYS, (int *version), FL_CUDA_SUCCESS,
+          *version = (int)fake_setting[FAKE_CUDA_VERSION])
 
 fl_CUresult fake_cuGetErrorName(fl_CUresult code, const char **name)
 {
@@ -102,20 +97,12 @@ static bool is_device(int device)
     return device >= 0 && (uint64_t)device < fake_setting[FAKE_CUDA_DEVICES] && device < DEVICES;
 }
 
-fl_CUresult fake_cuDeviceGet(fl_CUdevice *device, int ordinal)
-{
-    FAKE_ENTER(cuDeviceGet, 0);
-    FAKE_REFUSE(!is_device(ordinal), FL_CUDA_ERROR_INVALID_DEVICE);
-    *device = ordinal;
-    return fake_leave(FL_CUDA_SUCCESS);
-}
+FAKE_CALL(cuDeviceGet, 0, (fl_CUdevice * device, int ordinal), FL_CUDA_SUCCESS,
+          FAKE_REFUSE(!is_device(ordinal), FL_CUDA_ERROR_INVALID_DEVICE);
+          *device = ordinal)
 
-fl_CUresult fake_cuDeviceGetCount(int *count)
-{
-    FAKE_ENTER(cuDeviceGetCount, 0);
-    *count = (int)fake_setting[FAKE_CUDA_DEVICES];
-    return fake_leave(FL_CUDA_SUCCESS);
-}
+FAKE_CALL(cuDeviceGetCount, 0, (int *count), FL_CUDA_SUCCESS,
+          *count = (int)fake_setting[FAKE_CUDA_DEVICES])
 
 fl_CUresult fake_cuDeviceGetAttribute(int *value, int attribute, fl_CUdevice device)
 {
@@ -134,13 +121,13 @@ fl_CUresult fake_cuDeviceGetAttribute(int *value, int attribute, fl_CUdevice dev
     return fake_leave(FL_CUDA_SUCCESS);
 }
 
-static struct fake_context *context_add(int device, bool is_primary)
+static struct fake_context *context_add(int device)
 {
     struct fake_context *c = NULL;
 
     if (ncontexts < CONTEXTS) {
         c = &contexts[ncontexts++];
-        *c = (struct fake_context){.device = device, .alive = true, .primary = is_primary};
+        *c = (struct fake_context){.device = device, .alive = true};
     }
     return c;
 }
@@ -150,7 +137,7 @@ fl_CUresult fake_cuDevicePrimaryCtxRetain(fl_CUcontext *context, fl_CUdevice dev
     FAKE_ENTER(cuDevicePrimaryCtxRetain, 0);
     FAKE_REFUSE(!is_device(device), FL_CUDA_ERROR_INVALID_DEVICE);
     if (primary[device] == NULL) {
-        primary[device] = context_add(device, true);
+        primary[device] = context_add(device);
     }
     FAKE_REFUSE(primary[device] == NULL, FL_CUDA_ERROR_OUT_OF_MEMORY);
     primary[device]->retains++;
@@ -178,12 +165,8 @@ unsigned fake_retained(int device)
     return is_device(device) && primary[device] != NULL ? primary[device]->retains : 0;
 }
 
-fl_CUresult fake_cuCtxGetCurrent(fl_CUcontext *context)
-{
-    FAKE_ENTER(cuCtxGetCurrent, 0);
-    *context = (fl_CUcontext)(void *)fake_context_now();
-    return fake_leave(FL_CUDA_SUCCESS);
-}
+FAKE_CALL(cuCtxGetCurrent, 0, (fl_CUcontext * context), FL_CUDA_SUCCESS,
+          *context = (fl_CUcontext)(void *)fake_context_now())
 
 static struct fake_context *context_of(fl_CUcontext handle)
 {
@@ -232,23 +215,15 @@ fl_CUresult fake_cuCtxSetCurrent(fl_CUcontext context)
     return fake_leave(FL_CUDA_SUCCESS);
 }
 
-fl_CUresult fake_cuCtxGetDevice(fl_CUdevice *device)
-{
-    FAKE_ENTER(cuCtxGetDevice, FAKE_CONTEXT);
-    *device = fake_context_now()->device;
-    return fake_leave(FL_CUDA_SUCCESS);
-}
+FAKE_CALL(cuCtxGetDevice, FAKE_CONTEXT, (fl_CUdevice * device), FL_CUDA_SUCCESS,
+          *device = fake_context_now()->device)
 
-fl_CUresult fake_cuCtxSynchronize(void)
-{
-    FAKE_ENTER(cuCtxSynchronize, FAKE_CONTEXT | FAKE_NO_CAPTURE | FAKE_WHOLE_CONTEXT);
-    fake_sync_device(fake_context_now()->device);
-    return fake_leave(FL_CUDA_SUCCESS);
-}
+FAKE_CALL(cuCtxSynchronize, FAKE_CONTEXT | FAKE_NO_CAPTURE | FAKE_WHOLE_CONTEXT, (void),
+          FL_CUDA_SUCCESS, fake_sync_device(fake_context_now()->device))
 
 void *fake_context_new(int device)
 {
-    struct fake_context *c = context_add(device, false);
+    struct fake_context *c = context_add(device);
 
     refresh();
     if (c != NULL && stack.depth < STACK) {
@@ -264,15 +239,12 @@ void fake_context_end(void *context)
     refresh();
     c->alive = false;
     stack.depth -= stack.depth > 0 && stack.at[stack.depth - 1] == c;
-    if (c->primary) {
-        primary[c->device] = NULL;
-    }
     fake_stream_context_ends(c);
 }
 
 void fake_device_reset(bool keep_contexts)
 {
-    nhidden = 0;
+    hidden = "";
     if (!keep_contexts) {
         memset(contexts, 0, sizeof contexts);
         memset(primary, 0, sizeof primary);
@@ -284,9 +256,7 @@ void fake_device_reset(bool keep_contexts)
 
 void fake_hide(const char *name)
 {
-    if (nhidden < HIDDEN) {
-        strncpy(hidden[nhidden++], name, sizeof hidden[0] - 1);
-    }
+    hidden = name;
 }
 
 #ifndef FAKE_OLD
@@ -294,16 +264,6 @@ void fake_hide(const char *name)
 FAKE_EXPORT fl_CUresult fake_cuGetProcAddress(const char *symbol, void **out, int version,
                                               uint64_t flags,
                                               int *status) __asm__("cuGetProcAddress_v2");
-
-static bool is_hidden(const char *name)
-{
-    for (unsigned i = 0; i < nhidden; i++) {
-        if (strcmp(hidden[i], name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 fl_CUresult fake_cuGetProcAddress(const char *symbol, void **out, int version, uint64_t flags,
                                   int *status)
@@ -327,8 +287,8 @@ fl_CUresult fake_cuGetProcAddress(const char *symbol, void **out, int version, u
     int nowhere;
     status = status != NULL ? status : &nowhere; /* a caller that does not ask: PyTorch */
     *status = 1;                                 /* CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND */
-    for (size_t i = 0; i < sizeof calls / sizeof calls[0] && !is_hidden(symbol); i++) {
-        if (strcmp(calls[i].name, symbol) == 0) {
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        if (strcmp(calls[i].name, symbol) == 0 && strcmp(hidden, symbol) != 0) {
             /* What is asked for by an older version than it appeared in, or is newer than the
              * driver. */
             bool there = version >= calls[i].version &&

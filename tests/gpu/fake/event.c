@@ -80,16 +80,25 @@ fl_CUresult fake_cuEventRecord(fl_CUevent event, fl_CUstream stream)
     return fake_leave(FL_CUDA_SUCCESS);
 }
 
+/* What the host asks of: a captured one it may not. NULL: see `out`. */
+static struct fake_event *asked(fl_CUevent event, fl_CUresult *out)
+{
+    struct fake_event *e = event_of(event);
+
+    *out = e == NULL ? FL_CUDA_ERROR_INVALID_HANDLE : FL_CUDA_ERROR_CAPTURED_EVENT;
+    if (e != NULL && e->captured) {
+        fake_violation("%s of a captured event", fake_call_now());
+    }
+    return e != NULL && !e->captured ? e : NULL;
+}
+
 fl_CUresult fake_cuEventQuery(fl_CUevent event)
 {
     FAKE_ENTER(cuEventQuery, FAKE_CONTEXT | FAKE_NO_CAPTURE);
-    struct fake_event *e = event_of(event);
+    fl_CUresult code;
+    const struct fake_event *e = asked(event, &code);
 
-    FAKE_REFUSE(e == NULL, FL_CUDA_ERROR_INVALID_HANDLE);
-    if (e->captured) {
-        fake_violation("cuEventQuery of a captured event");
-        return fake_leave(FL_CUDA_ERROR_CAPTURED_EVENT);
-    }
+    FAKE_REFUSE(e == NULL, code);
     if (e->stream != NULL) {
         if (e->stream->done < e->seq) {
             return fake_leave(FL_CUDA_ERROR_NOT_READY);
@@ -102,13 +111,10 @@ fl_CUresult fake_cuEventQuery(fl_CUevent event)
 fl_CUresult fake_cuEventSynchronize(fl_CUevent event)
 {
     FAKE_ENTER(cuEventSynchronize, FAKE_CONTEXT | FAKE_NO_CAPTURE);
-    struct fake_event *e = event_of(event);
+    fl_CUresult code;
+    const struct fake_event *e = asked(event, &code);
 
-    FAKE_REFUSE(e == NULL, FL_CUDA_ERROR_INVALID_HANDLE);
-    if (e->captured) {
-        fake_violation("cuEventSynchronize of a captured event");
-        return fake_leave(FL_CUDA_ERROR_CAPTURED_EVENT);
-    }
+    FAKE_REFUSE(e == NULL, code);
     if (e->stream != NULL) {
         fake_run(e->stream, e->seq);
         fake_clock_join(&fake_host, &e->clock);

@@ -65,6 +65,14 @@ fl_CUresult fake_leave(fl_CUresult code);
             return fake_leave(code);                                                               \
         }                                                                                          \
     } while (0)
+/* A whole call: it says `code`, and does `...` before. */
+#define FAKE_CALL(name, needs, parameters, code, ...)                                              \
+    fl_CUresult fake_##name parameters                                                             \
+    {                                                                                              \
+        FAKE_ENTER(name, needs);                                                                   \
+        __VA_ARGS__;                                                                               \
+        return fake_leave(code);                                                                   \
+    }
 const char *fake_call_now(void); /* the name of the call that this thread is in */
 
 struct fake_figures {
@@ -92,7 +100,7 @@ uint64_t fake_calls(const char *name);
 /* device.c */
 struct fake_context {
     int device;
-    bool alive, primary;
+    bool alive;
     unsigned retains;
 };
 struct fake_context *fake_context_now(void); /* NULL: none */
