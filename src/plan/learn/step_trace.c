@@ -48,9 +48,9 @@ void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec)
     size_t lines = LINE * ((size_t)rec->n + 1), size = lines + PATH;
     char *buf = fl_own_map(&fl_plan.memory, size);
     pid_t tid = fl_call_tid();
-    struct fl_text t = fl_text_on(buf, lines);
 
     if (buf != NULL) {
+        struct fl_text t = fl_text_on(buf, lines);
         char *path = buf + lines; /* the caller's stack may be small */
         struct fl_text p = fl_text_on(path, PATH);
         append_path(&p, c);
