@@ -30,6 +30,7 @@ static void append_life(struct fl_text *t, const struct fl_record *rec, uint32_t
 
 static void append_path(struct fl_text *t, const struct fl_step_context *c)
 {
+    fl_assert(c->who.id != 0 && c->who.id <= FL_CONTEXTS);
     fl_text_str(t, fl_plan.config.trace);
     fl_text_str(t, "/");
     fl_text_u64(t, (uint64_t)fl_call_pid());
