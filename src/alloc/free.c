@@ -8,6 +8,7 @@ static FL_COLD void give(struct fl_extent *e)
 {
     int saved = errno;
 
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
     if (FL_UNLIKELY(fl_harden.on)) {
         fl_harden_give(e, fl_block(e));
     } else if (fl_region_is_closed(fl_route.region)) {
@@ -47,6 +48,7 @@ static FL_APART void free_slowly(struct fl_cache *c, struct fl_extent *e)
 {
     size_t longest = atomic_load_explicit(&fl_route.region->cache_max, memory_order_relaxed);
 
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED && e->content != FL_CONTENT_INNER);
     if (FL_UNLIKELY((e->left & FL_LEFT_UNSEEN) != 0)) {
         note_touched(e);
     }
@@ -61,6 +63,7 @@ static FL_APART void free_slowly(struct fl_cache *c, struct fl_extent *e)
 /* The cache has got one. NULL: nothing had to make room. */
 static FL_APART void after_keep(struct fl_cache *c, struct fl_extent *old)
 {
+    fl_assert(old == NULL || fl_extent_state(old) == FL_EXTENT_CACHED);
     if (!atomic_load(&c->listed)) {
         fl_cache_list(fl_route.region, c);
     }
@@ -74,6 +77,7 @@ static FL_APART void free_extent(struct fl_extent *e)
     struct fl_cache *c = fl_my_cache;
     size_t longest = atomic_load_explicit(&r->cache_max, memory_order_relaxed);
 
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED && fl_extent_is_sound(e) && e->noted == 0);
     atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
                           memory_order_relaxed);
     if (FL_UNLIKELY(c == NULL || !fl_may_keep(e, longest) || (e->left & FL_LEFT_UNSEEN) != 0)) {
@@ -101,6 +105,7 @@ static FL_COLD void free_noted(struct fl_extent *e)
     int saved = errno;
     uint32_t life = e->life, watcher = e->watcher, sample = e->sample;
 
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
     e->noted = 0;
     fl_tell_end(life, watcher, sample);
     errno = saved;

@@ -94,6 +94,7 @@ static struct fl_range guard_of(const struct fl_extent *e)
 {
     uintptr_t end = e->base + e->hardened.lead + e->hardened.asked;
 
+    fl_assert(fl_align_up(end, fl_page.base) + fl_page.base <= e->base + e->len);
     return (struct fl_range){fl_align_up(end, fl_page.base), fl_page.base};
 }
 
@@ -149,6 +150,7 @@ static unsigned char *slack_end(const struct fl_extent *e)
 
 static void surround(const struct fl_extent *e)
 {
+    fl_assert(e->hardened.lead < fl_page.base && e->hardened.asked != 0);
     put_canary(fl_block(e), block_of(e));
     put_canary(block_of(e) + e->hardened.asked, slack_end(e));
 }
@@ -159,6 +161,7 @@ static FL_APART void *dress(struct fl_extent *e, size_t n, size_t step, bool gua
     int saved = errno;
     size_t body = fl_align_up(n, fl_page.base);
 
+    fl_assert(fl_extent_is_live(e) && n <= e->len && fl_is_pow2(step));
     e->hardened = (struct fl_hardened){
         .asked = n,
         .lead = guarded ? (uint16_t)fl_align_down(body - n, step) : 0,
@@ -171,6 +174,7 @@ static FL_APART void *dress(struct fl_extent *e, size_t n, size_t step, bool gua
         surround(e);
         e->hardened.guard = (uint8_t)install(guard_of(e));
     }
+    fl_assert(((uintptr_t)block_of(e) & (step - 1)) == 0);
     errno = saved;
     return block_of(e);
 }
@@ -232,6 +236,7 @@ static void check_surroundings(const struct fl_extent *e)
  * not written to: it may be unreadable. */
 static void wipe(struct fl_extent *e)
 {
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
     if ((!fl_harden.zero && !fl_harden.junk) || fl_extent_is_user_remapped(e)) {
         return;
     }
@@ -246,6 +251,7 @@ static void wipe(struct fl_extent *e)
 
 static void release(struct fl_extent *e)
 {
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED && atomic_load(&quarantine.bytes) >= e->len);
     atomic_fetch_sub(&quarantine.bytes, e->len);
     fl_region_give(fl_harden.region, e);
 }
@@ -262,12 +268,14 @@ static struct fl_extent *oldest(void)
             i++;
         }
     }
+    fl_assert(e == NULL || fl_extent_state(e) == FL_EXTENT_CACHED);
     return e;
 }
 
 /* `e` has no pages any more. What it pushes out goes to the region. */
 static void keep(struct fl_extent *e)
 {
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED && fl_harden.quarantine != 0);
     atomic_fetch_add(&quarantine.bytes, e->len);
     size_t i = atomic_fetch_add(&quarantine.put, 1);
     struct fl_extent *out = atomic_exchange(&quarantine.slot[i % QUARANTINE_BLOCKS], e);
@@ -284,6 +292,7 @@ static void keep(struct fl_extent *e)
 
 void fl_harden_give(struct fl_extent *e, const void *p)
 {
+    fl_assert(fl_harden.on && fl_extent_state(e) == FL_EXTENT_CACHED);
     if (block_of(e) != p) {
         fl_die("free", p);
     }

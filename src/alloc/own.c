@@ -19,6 +19,7 @@ static FL_COLD void get_cache(void)
         fl_plan_thread_begins();
     }
     if (fl_route.caches) {
+        fl_assert(fl_my_cache == NULL && my_node_cache == NULL);
         ending = true; /* what thread_ends allocates takes the way without a cache */
         struct fl_cache *c = fl_cache_acquire(fl_route.region);
         if (c != NULL) {
@@ -48,6 +49,7 @@ void fl_thread_unsettle(void)
 
 void fl_thread_end(struct fl_cache *c)
 {
+    fl_assert(c == fl_thread_cache());
     ending = true;
     fl_my_cache = my_node_cache = NULL;
     fl_cache_release(fl_route.region, c);
@@ -65,6 +67,7 @@ FL_COLD void fl_note_hits(void)
 
 FL_APART struct fl_extent *fl_let_go(struct fl_cache *c, struct fl_extent *old)
 {
+    fl_assert(fl_extent_state(old) == FL_EXTENT_CACHED);
     if (FL_UNLIKELY(fl_region_is_closed(fl_route.region))) {
         return old;
     }
@@ -91,6 +94,7 @@ FL_APART struct fl_extent *fl_from_node_cache(size_t len)
         fl_cache_recall(fl_route.region, c, len);
         errno = saved;
     }
+    fl_assert(e == NULL || (e->len == len && fl_extent_is_live(e)));
     return e;
 }
 
@@ -98,5 +102,6 @@ FL_APART struct fl_extent *fl_keep_by_node(struct fl_extent *e, size_t longest)
 {
     struct fl_cache *c = my_node_cache;
 
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
     return c != NULL && fl_may_keep(e, longest) && fl_cache_takes(c, e) ? fl_keep(c, e) : e;
 }

@@ -29,8 +29,10 @@ struct fl_extent *fl_let_go(struct fl_cache *c, struct fl_extent *old);
 /* The claimed `e` in its thread's cache. As fl_keep_by_node. */
 static FL_INLINE struct fl_extent *fl_keep(struct fl_cache *c, struct fl_extent *e)
 {
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
     struct fl_extent *old = fl_cache_put(fl_route.region, c, e);
 
+    fl_assert(old == NULL || fl_extent_state(old) == FL_EXTENT_CACHED);
     return FL_LIKELY(old == NULL) ? NULL : fl_let_go(c, old);
 }
 
@@ -55,6 +57,7 @@ static FL_INLINE struct fl_extent *fl_take_cached(struct fl_cache *c, size_t len
     struct fl_extent *e = fl_cache_take(fl_route.region, c, len);
 
     if (e != NULL) {
+        fl_assert(e->len == len && fl_extent_is_live(e));
         fl_stats_bump(&c->stats.cache_hits);
         fl_stats_add(&c->stats.hit_bytes, len);
         fl_call_worker(true);

@@ -26,6 +26,7 @@ static void *any_malloc(size_t n)
 /* The old block's bytes go to `q`, and it is released. */
 static void *hand_over(void *q, void *p, size_t old_len, size_t n)
 {
+    fl_assert(q != p);
     (void)fl_libc.memcpy(q, p, fl_min(old_len, n));
     if (fl_is_ours(p)) {
         fl_free_ours(p);
@@ -61,6 +62,7 @@ static bool resize_in_place(struct fl_extent *e, size_t len)
 {
     bool done = len == e->len, same = done;
 
+    fl_assert(fl_extent_is_live(e) && len != 0 && len % fl_page.base == 0);
     if (!done && e->content == FL_CONTENT_INNER) {
         done = stays(e, len) && fl_plan_resize(e, len);
     } else if (!done && !fl_region_is_closed(fl_route.region)) {
@@ -73,6 +75,7 @@ static bool resize_in_place(struct fl_extent *e, size_t len)
         fl_tell_end(0, 0, e->sample); /* for the profile it is another block now */
         e->sample = (uint16_t)fl_profile_saw(len);
     }
+    fl_assert(!done || (fl_extent_is_live(e) && e->len >= len));
     return done;
 }
 
@@ -82,6 +85,7 @@ static void *move_pages(struct fl_extent *e, size_t len)
     uint64_t noted = e->noted;
     uint32_t life = e->life, watcher = e->watcher, sample = e->sample;
 
+    fl_assert(fl_extent_is_live(e));
     if (e->content == FL_CONTENT_INNER || fl_region_is_closed(fl_route.region)) {
         return NULL;
     }
@@ -91,6 +95,7 @@ static void *move_pages(struct fl_extent *e, size_t len)
         e->noted = noted;
         return NULL;
     }
+    fl_assert(fl_extent_is_live(moved) && moved->len >= len);
     /* a step's block that is elsewhere now: both are there for a moment */
     fl_tell(moved, fl_page.base);
     fl_tell_end(life, watcher, sample);
@@ -102,6 +107,7 @@ static void *move_pages(struct fl_extent *e, size_t len)
  * which move_block finds once more. */
 static void *move_in_step(struct fl_extent *e, void *p, size_t len, size_t n)
 {
+    fl_assert(fl_block(e) == p);
     struct fl_extent *to = fl_from_plan(len);
     void *q = to != NULL ? fl_block(to) : move_pages(e, len);
 
@@ -130,6 +136,7 @@ static void *realloc_ours(void *p, size_t n)
     if (n > PTRDIFF_MAX) {
         return fl_no_memory();
     }
+    fl_assert(fl_extent_is_live(e) && (fl_harden.on || fl_block(e) == p));
     size_t len = fl_extent_len(n);
     if (len != 0 && !fl_harden.on) { /* a hardened block always moves */
         int saved = errno;

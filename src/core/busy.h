@@ -24,6 +24,7 @@ static inline void fl_busy_begin(void)
 
 static inline void fl_busy_end(void)
 {
+    fl_assert(fl_busy_depth > 0);
     atomic_signal_fence(memory_order_seq_cst);
     fl_busy_depth--;
 }

@@ -27,6 +27,7 @@ static const struct flavour {
 static int read_below(struct fl_memory_scratch *s, const struct fl_cgroup_level *l,
                       const char *file)
 {
+    fl_assert(l->len < FL_CGROUP_PATH && l->flavour <= 1);
     memcpy(s->path, s->own[l->flavour], l->len);
     struct fl_text t = fl_text_on(s->path + l->len, sizeof s->path - l->len);
     fl_text_str(&t, file);
@@ -59,6 +60,7 @@ static uint64_t eager_part(const struct fl_memory_scratch *s, uint64_t total, ui
         uint64_t left = share > *s->held ? share - *s->held : 0;
         eager = eager < left ? eager : left;
     }
+    fl_assert(eager <= room);
     return eager;
 }
 
@@ -71,6 +73,7 @@ static void bound(struct fl_memory *m, const struct fl_memory_scratch *s, uint64
     m->headroom = room < m->headroom ? room : m->headroom;
     m->eager = eager < m->eager ? eager : m->eager;
     m->most = total < m->most ? total : m->most;
+    fl_assert(m->eager <= m->headroom);
 }
 
 /* Its limit, less what is used and cannot be reclaimed at once. False: its use cannot be read. */
@@ -114,6 +117,7 @@ static void find_levels(struct fl_memory_scratch *s, int flavour)
         while (own[--l.len] != '/') {
         }
     }
+    fl_assert(s->nlevel <= FL_CGROUP_LEVELS);
 }
 
 /* The path in a line "ID:CONTROLLERS:PATH" of the hierarchy that has the memory controller, by what
@@ -227,6 +231,7 @@ void fl_memory_look(struct fl_memory *m, struct fl_memory_scratch *s)
         s->found_ns = now;
         search(s);
     }
+    fl_assert(s->looks != 0);
     s->looks--;
     if (!bound_all(m, s) && known) { /* the process has been moved, and its old cgroup removed */
         search(s);

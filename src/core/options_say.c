@@ -6,6 +6,7 @@
 
 static void append_value(struct fl_text *t, const struct fl_option_row *r, uint64_t v)
 {
+    fl_assert(r->kind < FL_KIND_LEVEL || v < fl_option_lists[r->kind - FL_KIND_WORDS].n);
     if (r->kind == FL_KIND_SIZE) {
         fl_text_size(t, v);
     } else if (r->kind >= FL_KIND_LEVEL) {

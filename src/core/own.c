@@ -16,6 +16,7 @@ void fl_own_claim(struct fl_own_memory *o, uintptr_t below, const char *name,
 {
     size_t len = below != 0 ? span_len : span_len >> 4;
 
+    fl_assert(below == 0 || below > len);
     if (!o->asked) {
         o->asked = true;
         (void)fl_vspace_claim(&o->span, len, fl_page.huge, below != 0 ? below - len : 0, name);
@@ -36,6 +37,7 @@ static uintptr_t take_kept(struct fl_own_memory *o, unsigned k, bool *out_warm)
 {
     uintptr_t p = 0;
 
+    fl_assert(k < FL_OWN_CLASSES);
     for (unsigned i = 0; i < FL_OWN_KEPT && p == 0; i++) {
         _Atomic uintptr_t *at = &o->kept[k][i];
         p = atomic_load_explicit(at, memory_order_relaxed) != 0 ? atomic_exchange(at, 0) : 0;
@@ -49,6 +51,7 @@ static bool keep(struct fl_own_memory *o, unsigned k, unsigned first, unsigned e
 {
     bool kept = false;
 
+    fl_assert(k < FL_OWN_CLASSES && first < end && end <= FL_OWN_KEPT && p != 0);
     for (unsigned i = first; i < end && !kept; i++) {
         uintptr_t none = 0;
         kept = atomic_compare_exchange_strong(&o->kept[k][i], &none, p);
@@ -61,6 +64,7 @@ static uintptr_t take_fresh(struct fl_own_memory *o, size_t len, size_t most)
 {
     size_t at = atomic_load(&o->used);
 
+    fl_assert(len != 0 && len % fl_page.base == 0);
     do {
         if (at > most || len > most - at) {
             return 0;
@@ -76,6 +80,7 @@ uintptr_t fl_own_reserve(struct fl_own_memory *o, size_t len)
 
 bool fl_own_commit(struct fl_own_memory *o, struct fl_range part)
 {
+    fl_assert(fl_range_common(part, o->span.all).len == part.len);
     bool done = fl_vspace_commit(&o->span, part, false) == 0;
 
     atomic_fetch_add_explicit(&o->mapped, done ? part.len : 0, memory_order_relaxed);
@@ -115,6 +120,7 @@ void fl_own_unmap(struct fl_own_memory *o, void *p, size_t len)
     if (p == NULL || (k < WARM_CLASSES && keep(o, k, 0, FL_OWN_WARM, part.base))) {
         return;
     }
+    fl_assert(fl_range_common(part, o->span.all).len == part.len);
     if (fl_vspace_decommit(&o->span, part) == 0) {
         atomic_fetch_sub_explicit(&o->mapped, part.len, memory_order_relaxed);
         (void)keep(o, k, FL_OWN_WARM, FL_OWN_KEPT, part.base);

@@ -47,6 +47,7 @@ static int reserve_mapped(struct fl_vspace *v, size_t len, size_t align)
 
 int fl_vspace_claim(struct fl_vspace *v, size_t len, size_t align, uintptr_t at, const char *name)
 {
+    fl_assert(fl_is_pow2(align) && (at & (align - 1)) == 0);
     *v = (struct fl_vspace){.name = name, .reserved = at == 0};
     return at != 0 ? claim_unmapped(v, len, at) : reserve_mapped(v, len, align);
 }
@@ -61,6 +62,7 @@ void fl_vspace_release(struct fl_vspace *v)
 
 int fl_vspace_commit(struct fl_vspace *v, struct fl_range part, bool huge)
 {
+    fl_assert(part.len != 0 && fl_range_common(part, v->all).len == part.len);
     int rc = v->reserved ? fl_sys.commit(part) : fl_sys.map_at(part);
 
     if (rc != 0) {
@@ -79,6 +81,7 @@ int fl_vspace_commit(struct fl_vspace *v, struct fl_range part, bool huge)
 
 int fl_vspace_decommit(struct fl_vspace *v, struct fl_range part)
 {
+    fl_assert(part.len != 0 && fl_range_common(part, v->all).len == part.len);
     return v->reserved ? fl_sys.decommit(part) : fl_sys.unmap(part);
 }
 
@@ -96,6 +99,7 @@ int fl_vspace_grow(struct fl_vspace *v, size_t upto)
     size_t ample = fl_min(fl_align_up(upto, grow_chunk), v->all.len);
     size_t end = ample;
 
+    fl_assert(exact <= end && end <= fl_align_up(v->all.len, fl_page.base));
     fl_lock_permit_calls(true); /* a table that others read grows under its lock */
     int rc = fl_vspace_commit(v, (struct fl_range){v->all.base + now, ample - now}, v->huge);
     if (rc != 0 && exact < ample) {

@@ -21,6 +21,7 @@ static void enter(struct fl_heap *h, uintptr_t base, size_t len)
 {
     struct fl_extent *e = take_spare(h);
 
+    fl_assert(len != 0 && (base | len) % FL_HEAP_UNIT == 0);
     e->base = base;
     e->len = len;
     fl_tree_insert(&h->free, e);
@@ -46,6 +47,7 @@ static struct fl_extent *find(struct fl_heap *h, size_t len, size_t align)
             e = fl_tree_higher(e);
         }
     }
+    fl_assert(e == NULL || fits(e, len, align));
     return e;
 }
 
@@ -55,6 +57,7 @@ static void cut(struct fl_heap *h, struct fl_extent *e, struct fl_range part)
     size_t head = part.base - e->base;
     size_t tail = e->base + e->len - fl_range_end(part);
 
+    fl_assert(part.base >= e->base && fl_range_end(part) <= e->base + e->len);
     if (head == 0 && tail == 0) {
         drop(h, e);
         return;
@@ -79,6 +82,7 @@ static int take(struct fl_heap *h, size_t len, size_t align, uintptr_t *out)
 {
     struct fl_extent *e = len != 0 ? find(h, len, align) : NULL;
 
+    fl_assert(fl_lock_is_held(FL_RANK_RUNTIME, 1));
     if (e == NULL || !has_descriptors(h)) {
         h->s.refused++;
         return -ENOMEM;
@@ -89,6 +93,7 @@ static int take(struct fl_heap *h, size_t len, size_t align, uintptr_t *out)
     h->s.allocs++;
     h->s.used_bytes += len;
     h->s.used_peak_bytes = fl_max(h->s.used_peak_bytes, h->s.used_bytes);
+    fl_assert(*out % align == 0 && h->s.used_bytes <= h->data.all.len);
     return 0;
 }
 
@@ -134,9 +139,11 @@ static bool give(struct fl_heap *h, struct fl_range b)
     struct fl_extent *before = fl_tree_around(&h->free, b.base - 1);
     struct fl_extent *after = fl_tree_around(&h->free, fl_range_end(b));
 
+    fl_assert(fl_lock_is_held(FL_RANK_RUNTIME, 1));
     if (h->s.blocks == 0 || (before == NULL && after == NULL && SLIST_EMPTY(&h->spare))) {
         return false;
     }
+    fl_assert(h->s.used_bytes >= b.len);
     h->s.blocks--;
     h->s.frees++;
     h->s.used_bytes -= b.len;

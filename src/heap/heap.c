@@ -19,6 +19,7 @@ int fl_heap_lock(void)
 
 void fl_heap_unlock(void)
 {
+    fl_assert(fl_lock_is_held(FL_RANK_RUNTIME, 1));
     fl_lock_release(&lock);
     fl_region_leave();
 }
@@ -81,6 +82,7 @@ int fl_heap_make_descriptors(struct fl_heap *h, size_t n)
     if (want <= h->made) {
         return 0;
     }
+    fl_assert((uintptr_t)&all[want] <= fl_range_end(h->records.all));
     int rc = fl_vspace_grow(&h->records, (uintptr_t)&all[want] - h->records.all.base);
     for (; rc == 0 && h->made < want; h->made++) {
         SLIST_INSERT_HEAD(&h->spare, &all[h->made], spare);

@@ -50,6 +50,7 @@ static void on_touch(struct fl_placement *out, const struct fl_numa_request *q)
 /* In turns over `set`, of which there is one at least; over one node it is that node. */
 static void spread(struct fl_placement *out, uint64_t set, size_t chunk)
 {
+    fl_assert(set != 0);
     out->prefer = set;
     if (fl_numa_is_single(set)) {
         on_node(out, fl_numa_lowest(set));
@@ -130,6 +131,7 @@ void fl_numa_decide(const struct fl_numa_view *v, const struct fl_numa_request *
     unsigned from = q->node < t->count ? q->node : fl_numa_lowest(v->cpus);
     out->nodes = out->prefer = permitted(v);
     out->strict = out->nodes != t->memory;
+    fl_assert(out->nodes != 0 && (out->nodes & ~t->memory) == 0);
     switch (v->choice.mode) {
     case FL_NUMA_LOCAL:
         on_node(out, from);
@@ -151,6 +153,7 @@ void fl_numa_decide(const struct fl_numa_view *v, const struct fl_numa_request *
         by_policy(v, q, from, out);
         break;
     }
+    fl_assert(out->prefer != 0 && (out->prefer & ~out->nodes) == 0);
 }
 
 /* Whose turn the chunk is: the nodes of `prefer` upward from `from`, after the last the first. */
@@ -160,6 +163,7 @@ static unsigned turn(const struct fl_topology *t, const struct fl_placement *p, 
     uint64_t part[2] = {p->prefer & ~before, p->prefer & before};
     unsigned round = 0;
 
+    fl_assert(p->chunk != 0 && p->prefer != 0);
     for (uint64_t set = p->prefer; set != 0; set &= set - 1) {
         round += p->weighted ? t->weight[fl_numa_lowest(set)] : 1;
     }
@@ -182,6 +186,7 @@ unsigned fl_placement_node(const struct fl_topology *t, const struct fl_placemen
     unsigned from = p->from;
     uint64_t left = (p->prefer & ~full) != 0 ? p->prefer & ~full : p->nodes & ~full;
 
+    fl_assert(p->from < FL_NODES && (p->prefer & ~p->nodes) == 0);
     if (p->kind == FL_PLACE_SPREAD) {
         from = turn(t, p, at);
     } else if (p->kind == FL_PLACE_TOUCH && toucher < t->count) {

@@ -6,12 +6,14 @@
 
 static inline uint64_t fl_numa_bit(unsigned node)
 {
+    fl_assert(node < FL_NODES);
     return (uint64_t)1 << node;
 }
 
 /* Of a set that is not empty. */
 static inline unsigned fl_numa_lowest(uint64_t set)
 {
+    fl_assert(set != 0);
     return (unsigned)__builtin_ctzll(set);
 }
 

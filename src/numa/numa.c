@@ -49,6 +49,7 @@ void fl_numa_start(struct fl_numa_process *n, const struct fl_options *o, const 
     if (!fl_numa_choice_read(t, o, &n->choice)) {
         complain(o);
     }
+    fl_assert(t->count >= 1 && t->count <= FL_NODES && t->memory != 0 && t->cpus != 0);
     n->launch = (struct fl_policy){FL_POLICY_DEFAULT, 0};
     n->cpus = t->cpus;
     atomic_store_explicit(&n->allowed, t->memory, memory_order_relaxed);
@@ -59,6 +60,7 @@ void fl_numa_start(struct fl_numa_process *n, const struct fl_options *o, const 
     }
     n->cpus = fl_affinity_read(t, root, &n->scratch);
     uint64_t allowed = fl_cpuset_read(t, &n->scratch);
+    fl_assert(allowed != 0 && (allowed & ~t->memory) == 0);
     atomic_store_explicit(&n->allowed, allowed, memory_order_relaxed);
     int rc = fl_policy_read(t, allowed, &n->launch);
     n->mute = rc != 0 && rc != -EINVAL;
@@ -69,6 +71,7 @@ bool fl_numa_refresh(struct fl_numa_process *n)
     uint64_t before = atomic_load_explicit(&n->allowed, memory_order_relaxed);
     uint64_t now = n->active ? fl_cpuset_read(&n->topology, &n->scratch) : before;
 
+    fl_assert(now != 0);
     atomic_store_explicit(&n->allowed, now, memory_order_relaxed);
     return now != before;
 }

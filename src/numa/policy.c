@@ -28,6 +28,7 @@ static uint64_t relative_to(const struct fl_node_ids *ids, uint64_t allowed)
     unsigned n = (unsigned)__builtin_popcountll(allowed);
     uint64_t set = 0;
 
+    fl_assert(n != 0);
     for (unsigned id = 0; id < FL_NODE_IDS; id++) {
         uint64_t rest = allowed;
         if (!has(ids, id)) {
@@ -89,6 +90,7 @@ uint64_t fl_cpuset_read(const struct fl_topology *t, struct fl_numa_scratch *s)
         rc = 0;
     }
     uint64_t set = rc == 0 ? fl_topology_set(t, &ids) & t->memory : 0;
+    fl_assert((set & ~t->memory) == 0);
     return set != 0 ? set : t->memory;
 }
 

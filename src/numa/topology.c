@@ -85,6 +85,7 @@ static FL_APART void read_online(struct fl_topology *t, const char *root, struct
         }
     }
     t->count = t->count == 0 ? 1 : t->count;
+    fl_assert(t->count <= FL_NODES);
 }
 
 /* One number for each node online. Another count of them, and a node that is not nearest to itself,
@@ -138,6 +139,7 @@ static void sort_order(struct fl_topology *t, unsigned from)
         }
         order[i] = (uint8_t)node;
     }
+    fl_assert(n == (unsigned)__builtin_popcountll(t->memory));
 }
 
 void fl_topology_read_weights(struct fl_topology *t, const char *root, struct fl_numa_scratch *s)
@@ -177,6 +179,7 @@ void fl_topology_read(struct fl_topology *t, const char *root, struct fl_numa_sc
     if (!fl_numa_is_single(t->memory)) {
         fl_topology_read_weights(t, root, s);
     }
+    fl_assert(((t->memory | t->cpus) & ~all(t)) == 0);
 }
 
 bool fl_topology_cpus(const struct fl_topology *t, unsigned node, const char *root,
@@ -225,6 +228,7 @@ unsigned fl_topology_nearest(const struct fl_topology *t, unsigned from, uint64_
 {
     unsigned with_memory = (unsigned)__builtin_popcountll(t->memory);
 
+    fl_assert(from < t->count);
     for (unsigned i = 0; i < with_memory; i++) {
         if ((set & fl_numa_bit(t->order[from][i])) != 0) {
             return t->order[from][i];

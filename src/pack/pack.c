@@ -41,7 +41,9 @@ int fl_pack(struct fl_pack_buffer *b, size_t n, void *scratch, size_t scratch_le
     if (!place_all(&r, &height)) {
         return -ENOMEM;
     }
+    fl_assert(height >= r.bound);
     for (const struct fl_pack_block *k = r.block; k < r.block + r.count; k++) {
+        fl_assert((k->offset & k->mask) == 0 && k->offset + k->size <= height);
         b[k->id].offset = k->offset << r.shift;
     }
     out->bound = r.bound << r.shift;

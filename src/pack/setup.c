@@ -61,6 +61,7 @@ static void find_sections(struct fl_pack_run *r, const uint32_t *by_death)
     for (; died < r->count; died++) {
         r->block[by_death[died]].end = r->sections;
     }
+    fl_assert(died == r->count && r->sections <= r->count);
 }
 
 static struct fl_pack_block block_of(const struct fl_pack_run *r, uint32_t id)
@@ -88,6 +89,7 @@ static bool make_blocks(struct fl_pack_run *r)
             order[n++] = (uint32_t)i;
         }
     }
+    fl_assert(n == r->count);
     if (!fl_sort(order, key, n, room)) {
         return false;
     }
@@ -117,6 +119,7 @@ static bool make_parts(struct fl_pack_run *r)
         if (b->start >= reach) {
             r->part[r->parts++] = (struct fl_pack_part){.lo = i, .from = b->start};
         }
+        fl_assert(r->parts != 0 && b->start < b->end);
         reach = (uint32_t)fl_max(reach, b->end);
         r->part[r->parts - 1].hi = i + 1;
         r->part[r->parts - 1].to = reach;
@@ -143,6 +146,7 @@ static bool find_bound(struct fl_pack_run *r)
     }
     for (uint32_t s = 0; s < r->sections; s++) {
         live += change[s];
+        fl_assert((int64_t)live >= 0);
         r->bound = fl_max(r->bound, live);
     }
     return true;

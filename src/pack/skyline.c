@@ -84,6 +84,7 @@ static void tree_remove(struct skyline *s, uint32_t b)
 {
     size_t i = b + s->leaves;
 
+    fl_assert(b < s->n && s->tree[i].rank != 0);
     s->tree[i] = (struct node){0, UINT32_MAX};
     while (i > 1) {
         i /= 2;
@@ -112,6 +113,7 @@ static uint32_t search_below(const struct skyline *s, uint32_t i, uint32_t end, 
             best = rank;
             continue;
         }
+        fl_assert(n + 2 <= sizeof todo / sizeof todo[0]);
         bool left_is_better = s->tree[2 * (size_t)i].rank == rank;
         todo[n++] = 2 * i + left_is_better;
         todo[n++] = 2 * i + !left_is_better;
@@ -125,6 +127,7 @@ static uint32_t search(const struct skyline *s, uint32_t from, uint32_t to)
     uint32_t a = s->first[from] + s->leaves, b = s->first[to] + s->leaves;
     uint32_t best = 0;
 
+    fl_assert(from < to && to <= s->sections);
     for (; a < b; a /= 2, b /= 2) {
         if ((a & 1) != 0) {
             best = search_below(s, a++, to, best);
@@ -166,6 +169,7 @@ static uint32_t lowest(const struct skyline *s)
     while (i < s->tops) {
         i = s->low[2 * i] == s->low[1] ? 2 * i : 2 * i + 1;
     }
+    fl_assert(i - s->tops < s->sections && s->low[i] != UINT64_MAX);
     return (uint32_t)(i - s->tops);
 }
 
@@ -184,6 +188,7 @@ static void join_equal(struct skyline *s, uint32_t seg)
     uint32_t next = s->next[seg];
     uint64_t height = height_of(s, seg);
 
+    fl_assert(height != UINT64_MAX);
     if (next < s->sections && height_of(s, next) == height) {
         set_height(s, next, UINT64_MAX);
         link_segments(s, seg, s->next[next]);
@@ -200,6 +205,7 @@ static void raise(struct skyline *s, uint32_t seg)
     uint64_t left = seg > 0 ? height_of(s, s->prev[seg]) : UINT64_MAX;
     uint64_t right = s->next[seg] < s->sections ? height_of(s, s->next[seg]) : UINT64_MAX;
 
+    fl_assert(fl_min(left, right) != UINT64_MAX && fl_min(left, right) > height_of(s, seg));
     set_height(s, seg, fl_min(left, right));
     join_equal(s, seg);
 }
@@ -207,6 +213,7 @@ static void raise(struct skyline *s, uint32_t seg)
 /* Sections [from, to) of segment `seg` rise to `top`. */
 static void stack_on(struct skyline *s, uint32_t seg, uint32_t from, uint32_t to, uint64_t top)
 {
+    fl_assert(seg <= from && from < to && to <= s->next[seg] && top > height_of(s, seg));
     if (to < s->next[seg]) {
         set_height(s, to, height_of(s, seg));
         link_segments(s, to, s->next[seg]);
@@ -224,6 +231,7 @@ static void stack_on(struct skyline *s, uint32_t seg, uint32_t from, uint32_t to
 
 static bool carve(struct skyline *s, struct fl_bump *room)
 {
+    fl_assert(s->n != 0 && s->sections != 0);
     s->leaves = leaves_for(s->n);
     s->tops = leaves_for(s->sections);
     s->tree = fl_bump_carve(room, 2 * (size_t)s->leaves, sizeof *s->tree);

@@ -15,6 +15,7 @@ static int look(struct fl_pages *p, struct fl_range range, struct fl_range part[
 {
     int n = -EBUSY;
 
+    fl_assert(!fl_lock_is_held(FL_RANK_REGION, FL_SHARDS));
     if (fl_thread == FL_THREAD_APART) {
         return fl_sys.touched(range, part, FL_TOUCHED_MOST);
     }
@@ -44,13 +45,16 @@ static size_t clear_touched(struct fl_pages *p, struct fl_range range, fl_clear 
     size_t cleared = 0;
     int n = FL_TOUCHED_MOST;
 
+    fl_assert((range.base | range.len) % fl_page.base == 0);
     while (n == FL_TOUCHED_MOST && range.len != 0) {
         uintptr_t end = fl_range_end(range);
         n = look(p, range, part);
         if (n < 0) { /* the kernel does not tell */
             return cleared + clear_all(range, clear);
         }
+        fl_assert(n <= FL_TOUCHED_MOST);
         for (int i = 0; i < n; i++) {
+            fl_assert(part[i].base >= range.base && fl_range_end(part[i]) <= end);
             cleared += clear_all(part[i], clear);
             range.base = fl_range_end(part[i]);
         }
@@ -77,6 +81,7 @@ size_t fl_clear_touched(struct fl_pages *p, struct fl_range range, bool coming, 
     } else {
         inner.len = 0;
     }
+    fl_assert(inner.base >= range.base && fl_range_end(inner) <= fl_range_end(range));
     struct fl_range before = {range.base, inner.base - range.base};
     struct fl_range behind = {fl_range_end(inner), fl_range_end(range) - fl_range_end(inner)};
     return clear_all(before, clear) + clear_touched(p, inner, clear) + clear_all(behind, clear);

@@ -7,6 +7,7 @@ bool fl_collapse_is_worth_it(struct fl_range huge)
 {
     size_t present = 0, own = 0;
 
+    fl_assert(huge.base % fl_page.huge == 0 && huge.len == fl_page.huge);
     return fl_sys.survey(huge, &present, &own) == 0 && present == huge.len && own >= huge.len / 2;
 }
 
@@ -14,6 +15,7 @@ static int collapse_once(struct fl_pages *p, struct fl_collapsed *t, struct fl_r
 {
     int rc = fl_sys.advise(run, FL_ADVICE_COLLAPSE);
 
+    fl_assert((run.base | run.len) % fl_page.huge == 0);
     if (rc == 0) {
         __atomic_fetch_add(&p->stats->repair_bytes, run.len, __ATOMIC_RELAXED);
         t->bytes += run.len;
@@ -44,6 +46,7 @@ static void mend(struct fl_pages *p, struct fl_collapsed *t, struct fl_range spl
 {
     struct fl_range run = {split.base, 0};
 
+    fl_assert((split.base | split.len) % fl_page.huge == 0);
     for (uintptr_t at = split.base; at < fl_range_end(split); at += fl_page.huge) {
         bool own = fl_holes_is_split(&p->holes, at); /* by ourselves: see pieces.c */
         if (!own && fl_collapse_is_worth_it((struct fl_range){at, fl_page.huge})) {
@@ -72,7 +75,9 @@ void fl_collapse_range(struct fl_pages *p, struct fl_range range, struct fl_coll
 {
     struct fl_range rest = range, split;
 
+    fl_assert((range.base | range.len) % fl_page.huge == 0);
     while (rest.len != 0 && fl_sys.find_split(rest, &split) == 0) {
+        fl_assert(split.len != 0 && fl_range_common(split, rest).len == split.len);
         mend(p, sum, split);
         rest = (struct fl_range){fl_range_end(split), fl_range_end(rest) - fl_range_end(split)};
     }
@@ -83,6 +88,7 @@ void fl_collapse_range(struct fl_pages *p, struct fl_range range, struct fl_coll
 
 void fl_collapse_bring(const struct fl_pages *p, struct fl_range fresh)
 {
+    fl_assert(!p->collapse || (fresh.base | fresh.len) % fl_page.huge == 0);
     for (size_t done = 0; p->collapse && done < fresh.len; done += fl_page.huge) {
         struct fl_range huge = {fresh.base + done, fl_page.huge};
         (void)fl_sys.populate((struct fl_range){huge.base, fl_page.base});
@@ -92,6 +98,7 @@ void fl_collapse_bring(const struct fl_pages *p, struct fl_range fresh)
 
 bool fl_collapse_one(struct fl_range huge)
 {
+    fl_assert(huge.base % fl_page.huge == 0 && huge.len == fl_page.huge);
     (void)fl_sys.advise(huge, FL_ADVICE_HUGE);
     return fl_sys.advise(huge, FL_ADVICE_COLLAPSE) == 0;
 }

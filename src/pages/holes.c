@@ -32,6 +32,7 @@ static uint64_t *group_of(const struct fl_holes *h, uintptr_t addr)
 {
     uint64_t *table = (uint64_t *)h->span.all.base; /* NOLINT(performance-no-int-to-ptr) */
 
+    fl_assert(addr - h->window.base < h->window.len);
     return table + (addr - h->window.base) / group_bytes() * group_words();
 }
 
@@ -90,6 +91,7 @@ bool fl_holes_reach(struct fl_holes *h, uintptr_t end)
 {
     bool done = is_reached(h, end - 1);
 
+    fl_assert(end > h->window.base && end <= fl_range_end(h->window));
     if (done || atomic_exchange(&h->making, true)) {
         return done;
     }
@@ -102,6 +104,7 @@ bool fl_holes_reach(struct fl_holes *h, uintptr_t end)
     done = (h->span.all.len != 0 || make(h)) &&
            fl_vspace_grow(&h->span, groups * group_words() * sizeof(uint64_t)) == 0;
     if (done) { /* release: a reader of the bound may read what lies below it */
+        fl_assert(groups * group_bytes() > reached(h).len);
         atomic_store_explicit(&h->reach, groups * group_bytes(), memory_order_release);
     }
     atomic_store(&h->making, false);
@@ -127,12 +130,14 @@ bool fl_holes_split(struct fl_holes *h, uintptr_t huge)
     size_t beside = neighbours(h, huge);
 
     fl_assert(huge % fl_page.huge == 0 && !fl_holes_is_split(h, huge));
+    fl_assert(h->runs >= beside && (h->split == 0) == (h->runs == 0));
     if (beside == 0 && h->runs >= RUNS_MOST) {
         return false;
     }
     __atomic_store_n(group, *group | huge_bit(h, huge), __ATOMIC_RELAXED);
     h->split++;
     h->runs += 1 - beside;
+    fl_assert(h->runs != 0 && h->runs <= h->split);
     return true;
 }
 
@@ -141,10 +146,12 @@ void fl_holes_join(struct fl_holes *h, uintptr_t huge)
     uint64_t *group = group_of(h, huge);
 
     fl_assert(fl_holes_is_split(h, huge) && h->split != 0);
+    fl_assert(fl_holes_in(h, (struct fl_range){huge, fl_page.huge}) == 0);
     __atomic_store_n(group, *group & ~huge_bit(h, huge), __ATOMIC_RELAXED);
     group[1] &= ~huge_bit(h, huge);
     h->split--;
     h->runs -= 1 - neighbours(h, huge);
+    fl_assert(h->runs <= h->split && (h->split == 0) == (h->runs == 0));
 }
 
 bool fl_holes_mark(struct fl_holes *h, uintptr_t huge, bool marked)
@@ -152,6 +159,7 @@ bool fl_holes_mark(struct fl_holes *h, uintptr_t huge, bool marked)
     uint64_t *group = group_of(h, huge), bit = huge_bit(h, huge);
     bool was = (group[1] & bit) != 0;
 
+    fl_assert(huge % fl_page.huge == 0 && is_reached(h, huge));
     group[1] = marked ? group[1] | bit : group[1] & ~bit;
     return was;
 }
@@ -211,6 +219,7 @@ static FL_APART size_t change_pages(struct fl_holes *h, struct fl_range part, en
     size_t end = page + (part.len >> fl_page.shift), changed = 0;
     uint64_t *bits = bits_of(h, part.base, kind);
 
+    fl_assert(page < end && end <= group_bytes() >> fl_page.shift && part.len <= fl_page.huge);
     for (size_t next; page < end; page = next) {
         next = fl_min(end, (page / WORD_BITS + 1) * WORD_BITS);
         uint64_t mask = ~(uint64_t)0 >> (WORD_BITS - (next - page)) << page % WORD_BITS;
@@ -250,6 +259,7 @@ size_t fl_holes_dig(struct fl_holes *h, struct fl_range range)
     size_t dug = change(h, range, ABSENT, DIG);
 
     h->absent += dug;
+    fl_assert(dug <= range.len && h->absent <= h->split * fl_page.huge);
     return dug;
 }
 
@@ -260,6 +270,7 @@ size_t fl_holes_fill(struct fl_holes *h, struct fl_range range)
     fl_assert(h->absent >= filled);
     h->absent -= filled;
     h->bare -= h->bare != 0 ? change(h, range, BARE, FILL) : 0;
+    fl_assert(h->bare <= h->absent);
     return filled;
 }
 
@@ -273,6 +284,7 @@ size_t fl_holes_strip(struct fl_holes *h, struct fl_range range)
     size_t bared = change(h, range, BARE, DIG);
 
     h->bare += bared;
+    fl_assert(bared <= range.len && h->bare <= h->absent);
     return bared;
 }
 

@@ -19,6 +19,7 @@ void fl_move_start(struct fl_pages *p, enum fl_move_method best, struct fl_range
     /* mremap would leave a hole in the reserved span, in which anything may be mapped */
     bool plain = best == FL_METHOD_REMAP && p->window->reserved;
 
+    fl_assert(trial.len == 0 || trial.len == 2 * fl_page.base);
     p->move.best = best;
     p->move.trial = trial;
     atomic_store_explicit(&p->move.method, plain ? FL_METHOD_NONE : best, memory_order_relaxed);
@@ -38,6 +39,7 @@ static bool is_final(int rc)
 
 static bool begin(struct fl_pages *p, struct fl_move *m)
 {
+    fl_assert(fl_lock_is_busy(&p->move.lock) && m->method != FL_METHOD_NONE);
     if (m->method == FL_METHOD_MOVE) {
         int rc = fl_sys.move_begin(m->to, &m->fd);
         if (rc == 0) {
@@ -55,6 +57,7 @@ static bool begin(struct fl_pages *p, struct fl_move *m)
 
 static void release(struct fl_pages *p, const struct fl_move *m)
 {
+    fl_assert(fl_lock_is_busy(&p->move.lock) && fl_is_busy());
     fl_lock_release(&p->move.lock);
     fl_signals_restore(m->blocked);
     fl_busy_end();
@@ -63,6 +66,7 @@ static void release(struct fl_pages *p, const struct fl_move *m)
 static bool begin_by_method(struct fl_pages *p, struct fl_move *m, struct fl_range to,
                             unsigned zone)
 {
+    fl_assert(to.len != 0 && (to.base | to.len) % fl_page.base == 0);
     *m = (struct fl_move){.to = to,
                           .zone = zone,
                           .method = atomic_load_explicit(&p->move.method, memory_order_relaxed)};
@@ -103,6 +107,7 @@ static FL_APART size_t by_uffd(const struct fl_move *m, struct fl_range from, ui
         struct fl_range piece = {from.base + done, fl_min(most, from.len - done)};
         int rc = fl_sys.move_pages(m->fd, piece, to + done, &moved);
         done += moved;
+        fl_assert(moved <= piece.len);
         if (rc == -EINVAL && most > fl_page.huge) {
             most = fl_page.huge; /* it may lie in more than one map */
         } else if (rc != 0 && rc != -EAGAIN) {
@@ -118,6 +123,7 @@ int fl_move_map(struct fl_pages *p, struct fl_range from, uintptr_t to, unsigned
     struct fl_range target = {to, from.len};
     int rc = fl_sys.remap(from, to);
 
+    fl_assert(fl_range_common(from, target).len == 0 && !p->window->reserved);
     if (rc != 0) {
         fl_pages_commit_absent(p, target, zone); /* most often it is there still */
     }
@@ -132,6 +138,7 @@ static bool is_of_reserve(const struct fl_pages *p, struct fl_range range)
 /* Lock: moving. */
 static size_t by_remap(struct fl_pages *p, struct fl_range from, uintptr_t to, unsigned zone)
 {
+    fl_assert(fl_lock_is_busy(&p->move.lock));
     if (p->move.remaps >= REMAPS_MOST || fl_move_map(p, from, to, zone) != 0) {
         return 0;
     }
@@ -154,6 +161,7 @@ static size_t by_remap(struct fl_pages *p, struct fl_range from, uintptr_t to, u
         (void)fl_sys.advise((struct fl_range){to, from.len}, FL_ADVICE_DUMP);
     }
     p->move.remaps++;
+    fl_assert(p->move.remaps <= REMAPS_MOST);
     return from.len;
 }
 
@@ -166,9 +174,11 @@ static size_t count(struct fl_pages *p, size_t moved)
 size_t fl_move_pages(struct fl_pages *p, struct fl_move *m, struct fl_range from, uintptr_t to)
 {
     fl_assert(from.len != 0 && (from.base | from.len | to) % fl_page.base == 0);
+    fl_assert(to >= m->to.base && to + from.len <= fl_range_end(m->to));
     uint64_t from_ns = fl_timeline_now();
     size_t moved =
         m->method == FL_METHOD_MOVE ? by_uffd(m, from, to) : by_remap(p, from, to, m->zone);
+    fl_assert(moved <= from.len);
 
     fl_timeline_span(FL_TIMELINE_MOVE, from_ns, moved);
     return count(p, moved);
@@ -214,6 +224,7 @@ size_t fl_move_hollow(struct fl_pages *p, struct fl_move *m, struct fl_range fro
     for (size_t n, len = 1; len != 0 && at < end; at += n) {
         struct fl_range part = {at, end - at};
         narrow_to_touched(&part);
+        fl_assert(part.base >= at && fl_range_end(part) <= end);
         at = part.base;
         n = part.len != 0 ? fl_move_pages(p, m, part, to + (at - from.base)) : 0;
         len = n == part.len ? n : 0;
@@ -228,6 +239,7 @@ static int try_a_move(struct fl_pages *p, struct fl_range two)
     char *from = (char *)two.base + fl_page.base; /* NOLINT(performance-no-int-to-ptr) */
     struct fl_move m;
 
+    fl_assert(two.len == 2 * fl_page.base);
     *(volatile char *)from = 1;
     if (!begin_by_method(p, &m, to, 0)) {
         return -EAGAIN;
@@ -245,6 +257,7 @@ void fl_move_probe(struct fl_pages *p)
      * worth. */
     struct fl_range two = p->move.trial;
 
+    fl_assert(!fl_lock_is_held(FL_RANK_REGION, FL_SHARDS));
     if (atomic_load_explicit(&p->move.method, memory_order_relaxed) != FL_METHOD_MOVE ||
         fl_vspace_commit(p->window, two, false) != 0) {
         return;

@@ -5,12 +5,14 @@
 
 void fl_pages_start(struct fl_pages *p)
 {
+    fl_assert(p->window != NULL && p->stats != NULL && p->placing != NULL);
     fl_lock_init(&p->asking, FL_RANK_LOOK);
     fl_lock_init(&p->move.lock, FL_RANK_LEAF);
 }
 
 void fl_pages_mapped(const struct fl_pages *p, struct fl_range part, unsigned zone)
 {
+    fl_assert(part.len != 0 && zone < FL_ZONES);
     if (FL_UNLIKELY(p->placing->nodes != 0)) {
         p->placing->mapped(part, zone);
     }
@@ -18,6 +20,7 @@ void fl_pages_mapped(const struct fl_pages *p, struct fl_range part, unsigned zo
 
 FL_APART int fl_pages_commit(struct fl_pages *p, struct fl_range part, bool huge, unsigned zone)
 {
+    fl_assert(part.len != 0 && (part.base | part.len) % fl_page.base == 0);
     int rc = fl_vspace_commit(p->window, part, huge);
 
     if (rc == 0) {
@@ -33,6 +36,7 @@ void fl_pages_commit_absent(struct fl_pages *p, struct fl_range range, unsigned 
 
     for (uintptr_t at = range.base, next; rc == -EEXIST && at < end; at = next) {
         next = fl_min(fl_range_end(fl_huge_of(at)), end);
+        fl_assert(next > at && next <= end);
         (void)fl_pages_commit(p, (struct fl_range){at, next - at}, p->huge, zone);
     }
 }

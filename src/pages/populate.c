@@ -16,6 +16,7 @@ static const size_t share_from = (size_t)128 << 20; /* bytes: below it helpers d
  * change nothing: what has moved there is kept. */
 static void populate_by_touch(struct fl_range range)
 {
+    fl_assert((range.base | range.len) % fl_page.base == 0);
     for (uintptr_t addr = range.base; addr < fl_range_end(range); addr += fl_page.base) {
         char none = 0;           /* a page that is not there reads as 0: then 0 is written */
         char *at = (char *)addr; /* NOLINT(performance-no-int-to-ptr) */
@@ -59,6 +60,7 @@ int fl_populate_pieces(struct fl_pages *p, struct fl_range range, struct fl_rang
 {
     int rc = 0;
 
+    fl_assert(step != 0 && step % fl_page.base == 0);
     for (size_t done = 0; done < range.len && rc == 0; done += step) {
         struct fl_range piece = {range.base + done, fl_min(step, range.len - done)};
         struct pace began = begin_pace(p);
@@ -76,6 +78,7 @@ int fl_populate_pieces(struct fl_pages *p, struct fl_range range, struct fl_rang
  * what is here. */
 static int populate_base_pages(struct fl_pages *p, struct fl_range range, struct fl_range own)
 {
+    fl_assert(p->huge && fl_range_common(range, own).len <= range.len);
     (void)fl_sys.advise(range, FL_ADVICE_NO_HUGE);
     int rc = fl_populate_pieces(p, range, own, fl_populate_piece);
     (void)fl_sys.advise(range, FL_ADVICE_HUGE);
@@ -90,6 +93,7 @@ int fl_populate_by(struct fl_pages *p, struct fl_range range, struct fl_range ow
     int rc = 0;
     size_t done = 0;
 
+    fl_assert(step != 0 && (range.base | range.len) % fl_page.base == 0);
     if (fl_populate_backs_off(p)) {
         return populate_base_pages(p, range, own);
     }

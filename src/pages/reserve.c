@@ -39,6 +39,7 @@ size_t fl_reserve_take(struct fl_pages *p, size_t want, unsigned zone,
     struct fl_reserve *s = &p->reserve;
     size_t rest = want;
 
+    fl_assert(want % fl_page.huge == 0 && zone < FL_ZONES && *n <= FL_RESERVE_PIECES);
     for (unsigned i = 0; i < FL_RESERVE_CHUNKS && rest != 0 && *n < FL_RESERVE_PIECES; i++) {
         struct fl_reserve_chunk *c = &s->chunk[i];
         size_t len = fl_min(rest, c->ready);
@@ -48,6 +49,7 @@ size_t fl_reserve_take(struct fl_pages *p, size_t want, unsigned zone,
         count_ready(s, c, -len);
         count_held(s, c, -len);
         c->moving++;
+        fl_assert(fl_reserve_is_sound(s, c));
         fl_unsettled_begin();
         rest -= len;
         uintptr_t base = s->span.all.base + i * s->chunk_len + c->ready;
@@ -65,6 +67,7 @@ static bool put_back(struct fl_reserve *s, struct fl_reserve_chunk *c, struct fl
     }
     count_ready(s, c, piece.len);
     count_held(s, c, piece.len);
+    fl_assert(fl_reserve_is_sound(s, c));
     return true;
 }
 
@@ -74,7 +77,9 @@ size_t fl_reserve_give_back(struct fl_pages *p, const struct fl_reserve_piece *p
     size_t back = 0;
 
     for (const struct fl_reserve_piece *one = piece; one < piece + n; one++) {
+        fl_assert(one->chunk < FL_RESERVE_CHUNKS && one->moved <= one->range.len);
         struct fl_reserve_chunk *c = &p->reserve.chunk[one->chunk];
+        fl_assert(c->moving != 0);
         c->moving--;
         fl_unsettled_end();
         if (one->moved == 0 && put_back(&p->reserve, c, one->range)) {
@@ -97,11 +102,13 @@ struct fl_reserve_chunk *fl_reserve_claim(struct fl_pages *p, size_t len, unsign
     if (c == end) {
         return NULL;
     }
+    fl_assert(c->held == 0 && len != 0 && len <= s->chunk_len && zone < FL_ZONES);
     c->isolated = true;
     c->holed |= c->zone != zone && c->mapped != 0; /* mapped for another */
     c->zone = (uint8_t)zone;
     c->held = len;
     s->held += len;
+    fl_assert(fl_reserve_is_sound(s, c));
     return c;
 }
 
@@ -117,6 +124,7 @@ static bool map_upto(struct fl_pages *p, struct fl_reserve_chunk *c, size_t want
     struct fl_range more = {chunk_range(&p->reserve, c).base + c->mapped,
                             want > c->mapped ? want - c->mapped : 0};
 
+    fl_assert(c->isolated && want <= p->reserve.chunk_len);
     if (more.len == 0) {
         return true;
     }
@@ -143,6 +151,7 @@ static size_t fill_steps(struct fl_pages *p, struct fl_range all)
             break;
         }
         done += piece.len;
+        fl_assert(done <= all.len);
         uint64_t now = fl_sys.now_ns();
         if (now - began > (piece.len / fl_page.huge + 1) * slow_huge_ns) {
             p->reserve.pause_until_ns = now + pause_ns;
@@ -156,6 +165,7 @@ size_t fl_reserve_fill(struct fl_pages *p, struct fl_reserve_chunk *c, size_t wa
 {
     struct fl_reserve *s = &p->reserve;
 
+    fl_assert(c->isolated && c->ready == 0 && c->moving == 0);
     if (c->holed && fl_vspace_decommit(&s->span, mapped_range(s, c)) == 0) {
         c->holed = false;
         c->mapped = 0;
@@ -169,10 +179,12 @@ size_t fl_reserve_fill(struct fl_pages *p, struct fl_reserve_chunk *c, size_t wa
 void fl_reserve_filled(struct fl_pages *p, struct fl_reserve_chunk *c, size_t want, size_t there,
                        uint32_t epoch)
 {
+    fl_assert(c->isolated && c->held == want && there <= want);
     c->isolated = false;
     count_held(&p->reserve, c, -(want - there));
     count_ready(&p->reserve, c, there);
     atomic_store_explicit(&c->epoch, epoch, memory_order_relaxed);
+    fl_assert(fl_reserve_is_sound(&p->reserve, c));
 }
 
 bool fl_reserve_may_empty(const struct fl_reserve_chunk *c, uint32_t age, uint32_t epoch)
@@ -185,6 +197,7 @@ size_t fl_reserve_empty_begin(struct fl_pages *p, struct fl_reserve_chunk *c)
 {
     size_t had = c->ready;
 
+    fl_assert(!c->isolated && c->moving == 0 && fl_reserve_is_sound(&p->reserve, c));
     c->isolated = true;
     count_ready(&p->reserve, c, -had);
     return had;
@@ -192,11 +205,13 @@ size_t fl_reserve_empty_begin(struct fl_pages *p, struct fl_reserve_chunk *c)
 
 bool fl_reserve_empty(struct fl_pages *p, const struct fl_reserve_chunk *c)
 {
+    fl_assert(c->isolated && c->ready == 0);
     return fl_vspace_decommit(&p->reserve.span, mapped_range(&p->reserve, c)) == 0;
 }
 
 size_t fl_reserve_empty_end(struct fl_pages *p, struct fl_reserve_chunk *c, size_t had, bool gone)
 {
+    fl_assert(c->isolated && c->ready == 0 && c->held == had);
     c->isolated = false;
     if (!gone) {
         count_ready(&p->reserve, c, had);
@@ -206,6 +221,7 @@ size_t fl_reserve_empty_end(struct fl_pages *p, struct fl_reserve_chunk *c, size
     c->holed = false;
     count_held(&p->reserve, c, -had);
     return had;
+    fl_assert(fl_reserve_is_sound(&p->reserve, c));
 }
 
 bool fl_reserve_is_mapped(const struct fl_reserve *s)
@@ -220,6 +236,7 @@ bool fl_reserve_is_mapped(const struct fl_reserve *s)
 
 struct fl_range fl_reserve_mapped(const struct fl_reserve *s, unsigned i)
 {
+    fl_assert(i < FL_RESERVE_CHUNKS);
     return mapped_range(s, &s->chunk[i]);
 }
 
@@ -227,6 +244,7 @@ size_t fl_reserve_fork_child(struct fl_reserve *s)
 {
     size_t held = s->held;
 
+    fl_assert(s->ready <= s->held);
     for (struct fl_reserve_chunk *c = s->chunk; c < s->chunk + FL_RESERVE_CHUNKS; c++) {
         *c = (struct fl_reserve_chunk){.mapped = 0};
     }

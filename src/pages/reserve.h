@@ -40,6 +40,14 @@ struct fl_reserve {
     struct fl_reserve_chunk chunk[FL_RESERVE_CHUNKS];
 };
 
+/* S1, as far as one chunk tells. It is being filled or emptied, or all that it holds is ready. */
+static inline bool fl_reserve_is_sound(const struct fl_reserve *s, const struct fl_reserve_chunk *c)
+{
+    return (c->isolated ? c->ready == 0 : c->ready == c->held) && c->held <= s->chunk_len &&
+           c->ready <= c->mapped && c->held <= s->held && s->ready <= s->held &&
+           c->ready <= s->ready_of[c->zone] && s->ready_of[c->zone] <= s->ready;
+}
+
 /* Bytes of it that go to one request. */
 struct fl_reserve_piece {
     struct fl_range range;

@@ -64,6 +64,7 @@ void fl_residency_ask(struct fl_pages *p, struct fl_range range, uint64_t *resid
         struct fl_range part = {range.base + done, fl_min(ask_most, range.len - done)};
         size_t there = 0;
         if (by_pagemap(p, part, &there)) {
+            fl_assert(there <= part.len);
             *resident += there;
         } else {
             by_mincore(part, resident, unknown);
@@ -76,6 +77,7 @@ static int share_of(struct fl_range all)
 {
     size_t there = 0, sum = 0, stride = fl_align_down(all.len / SAMPLES, fl_page.base);
 
+    fl_assert(all.len != 0);
     if (all.len <= FL_RESIDENCY_WHOLE) {
         return fl_sys.resident(all, &there) == 0 ? (int)(there * 100 / all.len) : -1;
     }
@@ -87,6 +89,7 @@ static int share_of(struct fl_range all)
         }
         sum += there;
     }
+    fl_assert(sum <= SAMPLES * fl_page.base);
     return (int)(sum / fl_page.base * 100 / SAMPLES);
 }
 
@@ -128,6 +131,7 @@ bool fl_residency_is_dense(struct fl_range range)
         struct fl_range piece = {range.base + done, fl_min(resident_piece, range.len - done)};
         size_t there = 0;
         (void)fl_sys.resident(piece, &there); /* a refusal counts as not there */
+        fl_assert(there <= piece.len);
         missing += piece.len - there;
     }
     return missing <= may_miss;

@@ -60,6 +60,7 @@ uintptr_t fl_thin_next(struct fl_pages *p, struct fl_range range)
 {
     struct ask a = {.range = range};
 
+    fl_assert((range.base | range.len) % fl_page.huge == 0);
     return range.len != 0 && ask(p, &a, huge_of) > 0 ? a.part.base : 0;
 }
 
@@ -70,6 +71,7 @@ static bool look(struct fl_pages *p, struct fl_range range, size_t step, unsigne
     bool told = ask(p, &a, filled_of) == 0;
 
     *out = a.filled;
+    fl_assert(!told || out->n <= most);
     return told;
 }
 
@@ -85,6 +87,7 @@ bool fl_thin_stays(struct fl_pages *p, const struct fl_filled *had)
     struct fl_range behind = {had->last + fl_page.base, fl_page.base};
     struct fl_filled now = {0, 0, 0};
 
+    fl_assert(had->n != 0 && had->first <= had->last && had->last < fl_range_end(huge));
     return (before.base < huge.base || (look(p, before, fl_page.base, 1, &now) && now.n == 0)) &&
            (behind.base == fl_range_end(huge) ||
             (look(p, behind, fl_page.base, 1, &now) && now.n == 0));
@@ -115,6 +118,7 @@ enum fl_thin_given fl_thin_give(struct fl_pages *p, uintptr_t page)
 {
     struct ask a = {.range = fl_huge_of(page)};
 
+    fl_assert(page % fl_page.base == 0);
     fl_purge_split((struct fl_range){page, fl_page.base});
     if (fl_thin_next(p, a.range) != 0) {
         return FL_THIN_HELD;

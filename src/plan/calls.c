@@ -38,6 +38,7 @@ static int claim(struct fl_step_context *c)
         atomic_store(&c->who.thread, 0);
         return -EINVAL;
     }
+    fl_assert(atomic_load(&c->who.thread) == self);
     return 0;
 }
 
@@ -95,11 +96,13 @@ int fl_plan_begin(struct fl_step_context *c)
     if (rc != 0) {
         return rc;
     }
+    fl_assert(c->who.outer == NULL && !atomic_load(&c->inside));
     c->who.outer = fl_plan_mine;
     atomic_store(&c->inside, true);
     number(c, fl_plan_mine != NULL);
     fl_context_step_begin(c);
     fl_context_enter(c);
+    fl_assert(fl_plan_mine == c && atomic_load(&c->inside));
     atomic_store(&c->inside, false);
     fl_plan.config.watch_thread();
     return 0;
@@ -120,6 +123,7 @@ int fl_plan_end(struct fl_step_context *c)
     fl_context_step_end(c);
     c->serve.last = c->serve.layout != NULL ? c->serve.layout : c->serve.last;
     fl_context_enter(c->who.outer);
+    fl_assert(fl_plan_mine != c);
     fl_plan_leave_steps(fl_plan_mine == NULL);
     c->who.outer = NULL;
     atomic_store(&c->inside, false);

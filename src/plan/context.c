@@ -139,6 +139,7 @@ static void go(struct fl_step_context *c, enum event event)
     c->serve.bad = c->state == had ? c->serve.bad : 0;
     c->rest.steps = c->state == FL_REST ? c->rest.steps : 0;
     set_mode(c);
+    fl_assert((c->state == FL_SERVE) == (c->serve.layout != NULL));
 }
 
 /* Longer than the last time, where the last plans were no good. */
@@ -147,6 +148,7 @@ static void rest(struct fl_step_context *c, unsigned doublings)
     c->rest.steps = (uint64_t)FL_LONG_SERVICE
                     << (doublings != 0 ? fl_min(c->rest.doublings, REST_DOUBLINGS) : 0);
     c->rest.doublings += doublings;
+    fl_assert(c->rest.steps != 0);
     c->rest.asked = atomic_load(&c->who.asked);
     go(c, EVENT_NO_GOOD);
 }
@@ -335,6 +337,7 @@ static bool wants_record(struct fl_step_context *c)
 
 void fl_context_step_begin(struct fl_step_context *c)
 {
+    fl_assert(atomic_load(&c->inside) && atomic_load(&c->who.thread) == fl_plan_self());
     c->who.begun_ns = fl_timeline_now();
     if (c->state == FL_REST) {
         c->rest.steps -= c->rest.steps != 0;

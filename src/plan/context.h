@@ -91,6 +91,7 @@ void fl_plan_claim_memory(void);
 /* Layout `i` of those that are known is `l`; NULL: none. */
 static inline void fl_context_set_known(struct fl_step_context *c, unsigned i, struct fl_layout *l)
 {
+    fl_assert(i < FL_LAYOUTS);
     c->serve.known[i] = l;
     c->serve.ready = false;
 }

@@ -48,6 +48,7 @@ void *fl_context_part(uint32_t place, enum fl_context_part part)
     struct fl_range r = part_of((uintptr_t)fl_plan.context[place], part);
     bool has = (mapped[place] >> part & 1) != 0 || fl_own_commit(&fl_plan.memory, r);
 
+    fl_assert(place <= FL_CONTEXTS && fl_plan.context[place] != NULL);
     mapped[place] |= (uint8_t)(has << part);
     return has ? (void *)r.base : NULL; /* NOLINT(performance-no-int-to-ptr) */
 }
@@ -58,6 +59,7 @@ static struct fl_step_context *find_place(void)
     uint32_t n = atomic_load(&fl_plan.ncontexts);
     struct fl_step_context *c = NULL;
 
+    fl_assert(fl_lock_is_held(FL_RANK_PLAN, 1) && fl_plan.nfree <= FL_CONTEXTS);
     fl_plan_claim_memory();
     if (fl_plan.nfree != 0) {
         n = fl_plan.free[--fl_plan.nfree];
@@ -71,6 +73,7 @@ static struct fl_step_context *find_place(void)
         atomic_store_explicit(&fl_plan.ncontexts, n + (c != NULL), memory_order_release);
     }
     if (c != NULL) {
+        fl_assert(n != 0 && c->who.id == 0 && !c->who.open);
         c->who.id = n;
         __atomic_store_n(&c->learn.before, fl_plan.requests, __ATOMIC_RELAXED);
         __atomic_store_n(&c->learn.requests, fl_plan.requests, __ATOMIC_RELAXED);
@@ -93,6 +96,7 @@ void fl_context_leave(struct fl_step_context *c)
 {
     uint32_t place = c->who.id;
 
+    fl_assert(place != 0 && !c->who.open && atomic_load(&c->who.thread) == 0);
     fl_plan_lock();
     fl_plan_add_counters(&fl_plan.context[0]->stats, &c->stats);
     memset(&c->stats, 0, sizeof c->stats); /* stats.c, with the lock, finds them once */
@@ -107,6 +111,7 @@ void fl_context_leave(struct fl_step_context *c)
         }
     }
     fl_plan_lock();
+    fl_assert(fl_plan.nfree < FL_CONTEXTS);
     fl_plan.free[fl_plan.nfree++] = (uint16_t)place;
     fl_plan_unlock();
 }
@@ -147,6 +152,7 @@ struct fl_step_context *fl_context_make(void)
 
 void fl_context_unmake(struct fl_step_context *c)
 {
+    fl_assert(c->who.open);
     fl_replay_off(c);
     fl_serve_let_go(c);
     fl_record_drop_all(c);

@@ -29,6 +29,7 @@ static bool is_marked(const struct fl_lives *s)
  * and those with marks. NULL: there is no plan. */
 static struct fl_layout *from_records(const struct fl_lives *lives, unsigned nlives)
 {
+    fl_assert(nlives != 0 && nlives <= FL_MERGE_STEPS);
     if (nlives > 1 && !memory_moves() && !is_marked(&lives[0])) {
         return NULL;
     }
@@ -70,6 +71,7 @@ static struct fl_layout *make_layout(struct fl_step_context *c)
         return NULL;
     }
     fl_layout_make_entries(l);
+    fl_assert(l->height != 0);
     return l;
 }
 
@@ -89,6 +91,7 @@ static unsigned place_of(struct fl_step_context *c, const struct fl_layout *l)
     for (unsigned i = 1; i < FL_LAYOUTS; i++) {
         at = c->serve.known[i]->served_at < c->serve.known[at]->served_at ? i : at;
     }
+    fl_assert(at < FL_LAYOUTS);
     return at;
 }
 
@@ -128,6 +131,7 @@ static void know(struct fl_step_context *c, struct fl_layout *l)
 /* There is no job any more; `failed`: what a layout was to be made anew for is to be done yet. */
 static void end_job(struct fl_step_context *c, bool failed)
 {
+    fl_assert(atomic_load(&c->job.state) != FL_JOB_NONE);
     if (failed && c->job.again != NULL) {
         c->job.again->marked = true;
     }
@@ -151,6 +155,7 @@ struct fl_layout *fl_engine_collect(struct fl_step_context *c)
         know(c, l);
     }
     end_job(c, failed && c->job.failures < FL_FAILURES);
+    fl_assert(c->job.again == NULL && c->job.layout == NULL);
     return l;
 }
 
@@ -165,6 +170,7 @@ static void clean_up(struct fl_step_context *c)
         fl_context_set_known(c, i, NULL);
     }
     c->serve.last = c->serve.layout = NULL;
+    fl_assert(!fl_context_knows_any(c));
 }
 
 void fl_engine_lose(struct fl_step_context *c)
@@ -202,6 +208,7 @@ static void work_on(struct fl_step_context *c)
         !atomic_compare_exchange_strong(&c->job.state, &wanted, FL_JOB_RUNNING)) {
         return;
     }
+    fl_assert(c->job.nlives <= FL_MERGE_STEPS);
     c->job.layout = make_layout(c);
     if (atomic_compare_exchange_strong(&c->job.state, &running, FL_JOB_DONE)) {
         return;

@@ -9,6 +9,7 @@ static void add_buffer(const struct fl_slot *slot, size_t at, struct fl_merge_un
     const struct fl_slot *s = &slot[at / 2];
     uint64_t u = unit.huge > unit.granule && s->size >= unit.huge_from ? unit.huge : unit.granule;
 
+    fl_assert(fl_slot_is_planned(s) && s->birth < s->death && fl_is_pow2(u));
     out->back[out->n] = (uint32_t)at;
     out->buffer[out->n++] = (struct fl_pack_buffer){.size = fl_align_up(s->size, u),
                                                     .align = fl_max(s->align, u),
@@ -85,6 +86,7 @@ static uint64_t stack_zones(const struct fl_layout *l, struct fl_merge_buffers *
                              b->back[i] % 2 != b->back[i - 1] % 2);
         top = fl_align_up(top, is_other ? align : b->buffer[i].align);
         b->buffer[i].offset = top;
+        fl_assert(top % FL_GRANULE == 0);
         top += b->buffer[i].size;
     }
     return fl_align_up(top, largest_align(b, 0, b->free));
@@ -104,6 +106,7 @@ int fl_engine_pack(struct fl_layout *l)
         uint64_t floor = stack_zones(l, &b); /* those of zones lie below the others */
         for (size_t i = 0; i < b.n; i++) {
             uint64_t offset = b.buffer[i].offset + (i < b.free ? floor : 0);
+            fl_assert(b.back[i] / 2 < l->n && offset % FL_GRANULE == 0);
             l->slot[b.back[i] / 2].offset[b.back[i] % 2] = offset;
         }
         l->height = fl_max(floor + found.height, FL_GRANULE);

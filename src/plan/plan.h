@@ -178,6 +178,7 @@ static FL_INLINE bool fl_bits_take(_Atomic uint64_t *word, uint64_t mask)
 {
     uint64_t had = atomic_load_explicit(word, memory_order_relaxed);
 
+    fl_assert(mask != 0);
     do {
         if (FL_UNLIKELY((had & mask) != 0)) {
             return false;
@@ -203,6 +204,7 @@ static FL_INLINE struct fl_extent *fl_plan_placed(struct fl_extent *e, size_t le
                                                   uint64_t mask)
 {
     fl_assert(atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_LIVE);
+    fl_assert(e->content == FL_CONTENT_INNER && len != 0 && len <= room);
     e->len = len;
     e->planned.mask = mask;
     e->planned.room = room;

@@ -12,6 +12,7 @@ static size_t live_in(const struct fl_arena *a)
 {
     size_t n = 0;
 
+    fl_assert(fl_lock_is_held(FL_RANK_PLAN, 1));
     for (size_t i = 0; i < a->claimed.granules; i += FL_BITMAP_BITS) {
         uint64_t bits =
             atomic_load_explicit(&a->claimed.word[i / FL_BITMAP_BITS], memory_order_relaxed);

@@ -66,6 +66,7 @@ static void keep_from_child(struct fl_region *r)
 
 void fl_region_fork_lock(struct fl_region *r)
 {
+    fl_assert(!fl_region_is_locked(r));
     atomic_fetch_add_explicit(&r->fork.threads, 1, memory_order_relaxed);
     atomic_store_explicit(&r->fork.shares, true, memory_order_relaxed);
     fl_lock_acquire(&r->pages.asking);
@@ -112,7 +113,9 @@ static void give_up_apart(struct fl_region *r)
 {
     struct fl_extent *e;
 
+    fl_assert(fl_region_is_locked(r));
     while ((e = TAILQ_FIRST(&r->isolated)) != NULL) {
+        fl_assert(fl_extent_state(e) == FL_EXTENT_ISOLATED);
         bool ours = e->content != FL_CONTENT_EMPTY || r->space.window.reserved;
         if (is_piece(e)) {
             e->left |= FL_LEFT_HOLLOW;
@@ -136,8 +139,10 @@ static void give_up_apart(struct fl_region *r)
 /* What was kept from the child: addresses with nothing behind them. */
 static void note_absent_of(struct fl_region *r, struct fl_zone *z)
 {
+    fl_assert(fl_region_is_locked(r));
     for (struct fl_extent *e = TAILQ_FIRST(&z->by_age), *next; e != NULL; e = next) {
         next = TAILQ_NEXT(e, by_age);
+        fl_assert(fl_extent_state(e) == FL_EXTENT_FREE);
         if ((e->advised & FL_ADVISED_NO_FORK) == 0) {
             continue;
         }
@@ -181,6 +186,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
         fl_region_unlock(r);
         return false;
     }
+    fl_assert(fl_region_is_locked(r));
     fl_refill_fork_child(r);
     note_absent(r); /* first: pieces merge with what is there, and then are one with it */
     fl_lock_permit_calls(true); /* there is no other thread */

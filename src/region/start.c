@@ -49,6 +49,7 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
         return -ENOMEM;
     }
     r->space.first = r->space.window.all.base + fl_page.huge;
+    fl_assert(r->space.first % fl_page.huge == 0);
     start_pages(r);
     return 0;
 }

@@ -213,6 +213,7 @@ void fl_load(void)
     }
     loading = true;
     load_once();
+    fl_assert(fl_route.next.malloc != no_malloc && fl_route.next.free != free_at_boot);
     atomic_store(&fl_route.booted, FL_BOOT_LOADED);
     loading = false;
     say_and_join();

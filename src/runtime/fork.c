@@ -58,6 +58,7 @@ static struct fl_lock *lock_number(unsigned i)
     struct fl_pages *p = &fl_runtime.region.pages;
     struct fl_lock *const lock[REGION] = {fl_heap_fork_word(), fl_plan_fork_word(), &p->asking};
 
+    fl_assert(i < LOCKS);
     return i < REGION      ? lock[i]
            : i < LOCKS - 1 ? &fl_runtime.region.shards.of[i - REGION].lock
                            : &p->move.lock;
@@ -104,6 +105,7 @@ static uint64_t end_innermost(void)
 {
     uint64_t held = forks.held[(forks.n - 1) % NESTED];
 
+    fl_assert(forks.n != 0);
     forks.n--;
     return held;
 }

@@ -200,6 +200,7 @@ static inline bool fl_extent_is_older(const struct fl_extent *e, const struct fl
 /* Bytes in whole huge pages that the extent loses when [from, to) is cut out of it. */
 static inline size_t fl_extent_huge_of(const struct fl_extent *e, uintptr_t from, uintptr_t to)
 {
+    fl_assert(from <= to);
     struct fl_range all = fl_extent_range(e);
     uintptr_t first = fl_max(all.base, from), end = fl_min(fl_range_end(all), to);
     struct fl_range head = {all.base, first - all.base}, tail = {end, fl_range_end(all) - end};

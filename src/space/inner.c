@@ -23,6 +23,7 @@ struct fl_extent *fl_inner_block(const struct fl_inner *in, const struct fl_exte
 {
     size_t i = fl_min((addr - outer->base) >> in->shift, in->granules - 1);
 
+    fl_assert(in->granules != 0 && in->shift >= fl_page.shift);
     while (i > 0 && !is_used(&in->block[i])) {
         i--;
     }

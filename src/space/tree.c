@@ -47,8 +47,10 @@ void fl_tree_insert(struct fl_extent_tree *tree, struct fl_extent *e)
 {
     struct fl_extent *parent = NULL, **link = &RB_ROOT(tree);
 
+    fl_assert(e->len != 0);
     while (*link != NULL) {
         parent = *link;
+        fl_assert(e->base + e->len <= parent->base || parent->base + parent->len <= e->base);
         parent->longest = fl_max(parent->longest, e->len);
         link =
             e->base < parent->base ? &RB_LEFT(parent, by_address) : &RB_RIGHT(parent, by_address);
@@ -57,12 +59,14 @@ void fl_tree_insert(struct fl_extent_tree *tree, struct fl_extent *e)
     e->longest = e->len;
     *link = e;
     fl_extent_tree_RB_INSERT_COLOR(tree, e);
+    fl_assert(RB_ROOT(tree)->longest >= e->len);
 }
 
 void fl_tree_remove(struct fl_extent_tree *tree, struct fl_extent *e)
 {
     size_t len = e->len;
 
+    fl_assert(RB_ROOT(tree) != NULL && len != 0 && e->longest >= len);
     e->len = 0; /* so that no node above counts on it while the tree changes */
     fl_tree_note_shorter(e);
     RB_REMOVE(fl_extent_tree, tree, e);
@@ -75,6 +79,9 @@ void fl_tree_replace(struct fl_extent_tree *tree, struct fl_extent *was, struct 
                      *right = RB_RIGHT(was, by_address);
     size_t longest_was = was->longest;
 
+    fl_assert(parent != NULL ? RB_ROOT(tree) != was : RB_ROOT(tree) == was);
+    fl_assert(left == NULL || left->base + left->len <= e->base);
+    fl_assert(right == NULL || e->base + e->len <= right->base);
     e->by_address = was->by_address;
     if (parent == NULL) {
         RB_ROOT(tree) = e;
@@ -95,6 +102,7 @@ void fl_tree_replace(struct fl_extent_tree *tree, struct fl_extent *was, struct 
     } else {
         raise_to(parent, e->longest);
     }
+    fl_assert(RB_ROOT(tree)->longest >= e->longest);
 }
 
 struct fl_extent *fl_tree_first(struct fl_extent_tree *tree, size_t want)
@@ -105,6 +113,7 @@ struct fl_extent *fl_tree_first(struct fl_extent_tree *tree, size_t want)
         return NULL;
     }
     for (;;) {
+        fl_assert(e != NULL && e->longest >= want);
         if (longest(RB_LEFT(e, by_address)) >= want) {
             e = RB_LEFT(e, by_address);
         } else if (e->len >= want) {
@@ -119,6 +128,7 @@ struct fl_extent *fl_fit_first(struct fl_extent_tree *tree, size_t len, size_t a
 {
     size_t want = len + (align - fl_page.base); /* holds an aligned piece wherever it begins */
 
+    fl_assert(fl_is_pow2(align) && align >= fl_page.base);
     return want < len ? NULL : fl_tree_first(tree, want);
 }
 
@@ -139,6 +149,7 @@ struct fl_extent *fl_tree_from(struct fl_extent_tree *tree, uintptr_t addr)
     struct fl_extent *before =
         e != NULL ? RB_PREV(fl_extent_tree, tree, e) : RB_MAX(fl_extent_tree, tree);
 
+    fl_assert(before == NULL || e == NULL || before->base + before->len <= e->base);
     return before != NULL && addr - before->base < before->len ? before : e;
 }
 

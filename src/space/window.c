@@ -49,6 +49,7 @@ static int claim_parts(struct fl_space *s, size_t len, uintptr_t at)
     rc = fl_vspace_claim(&s->descriptors.span, descriptors_len, fl_page.huge, descriptors_at,
                          "faultless:extents");
     if (rc == 0) {
+        fl_assert(s->window.all.len == len && s->pagemap.all.len == pagemap_len);
         return 0;
     }
     fl_vspace_release(&s->pagemap);
@@ -60,6 +61,8 @@ no_pagemap:
 static int claim_quiet(struct fl_space *s, size_t len, uintptr_t from)
 {
     uint64_t dice = fl_sys.entropy();
+
+    fl_assert((len | from) % fl_page.huge == 0);
     int rc = -EEXIST;
 
     for (int i = 0; i < ADDRESS_TRIES && rc == -EEXIST; i++) {
@@ -92,6 +95,7 @@ int fl_space_start(struct fl_space *s, size_t memory, bool huge)
     if (rc != 0) {
         return rc;
     }
+    fl_assert(s->window.all.base % fl_page.huge == 0 && s->window.all.len >= window_worthless);
     s->pagemap.huge = huge;
     s->base = s->window.all.base;
     /* NOLINTBEGIN(performance-no-int-to-ptr): spans are memory */
@@ -103,6 +107,7 @@ int fl_space_start(struct fl_space *s, size_t memory, bool huge)
 
 void fl_space_end(struct fl_space *s)
 {
+    fl_assert(s->map != NULL);
     fl_vspace_release(&s->descriptors.span);
     fl_vspace_release(&s->pagemap);
     fl_vspace_release(&s->window);
@@ -120,6 +125,7 @@ void fl_pagemap_populate(struct fl_space *s, struct fl_range window)
     size_t from = (window.base - s->base) >> fl_page.shift, n = window.len >> fl_page.shift;
     struct fl_range part = {all.base + from * sizeof(uint32_t), n * sizeof(uint32_t)};
 
+    fl_assert(window.base >= s->base && (window.base | window.len) % fl_page.base == 0);
     part = fl_range_inner(fl_range_common(part, all), fl_page.base);
     if (part.len != 0) {
         (void)fl_sys.populate(part);
@@ -131,6 +137,7 @@ int fl_pagemap_reach(struct fl_space *s, uintptr_t end, bool ahead)
     /* one entry more: the extent that begins at `end` is published too */
     size_t entries = ((end - s->window.all.base) >> fl_page.shift) + 1;
 
+    fl_assert(end >= s->base && end <= fl_range_end(s->window.all));
     size_t want = fl_min(entries * sizeof(uint32_t), s->pagemap.all.len);
     size_t had = atomic_load_explicit(&s->pagemap.grown, memory_order_relaxed);
     if (want <= had) {
@@ -142,6 +149,7 @@ int fl_pagemap_reach(struct fl_space *s, uintptr_t end, bool ahead)
         rc = fl_vspace_grow(&s->pagemap, want);
     }
     size_t now = atomic_load_explicit(&s->pagemap.grown, memory_order_relaxed), more = now - had;
+    fl_assert(now >= had && (rc != 0 || now >= want) && now <= s->pagemap.all.len);
 
     if (more != 0) { /* release: a reader of the new bound may read what lies below it */
         atomic_store_explicit(&s->mapped, now / sizeof(uint32_t), memory_order_release);

@@ -88,6 +88,7 @@ static void begin_thread(uint64_t every)
 /* Bytes that a block of `len` stands for; 0: it is not sampled. */
 static uint64_t weigh(uint64_t len, uint64_t every)
 {
+    fl_assert(len != 0 && every != 0);
     uint64_t weight = 0;
 
     if (mine.random == 0) {
@@ -122,6 +123,7 @@ static unsigned take_slot(struct table *t)
 
 static void note_highest(struct fl_profile_head *h, unsigned i)
 {
+    fl_assert(i < FL_PROFILE_SLOTS);
     uint32_t had = __atomic_load_n(&h->slots, __ATOMIC_RELAXED);
 
     while (had <= i && !__atomic_compare_exchange_n(&h->slots, &had, i + 1, true, __ATOMIC_RELAXED,
@@ -131,6 +133,7 @@ static void note_highest(struct fl_profile_head *h, unsigned i)
 
 static void give_slot(struct table *t, unsigned i)
 {
+    fl_assert(i < FL_PROFILE_SLOTS && (atomic_load(&t->used[i / 64]) >> i % 64 & 1) != 0);
     __atomic_store_n(&t->sample[i].head.state, FL_PROFILE_NONE, __ATOMIC_RELEASE);
     atomic_fetch_sub_explicit(&t->count, 1, memory_order_relaxed);
     (void)atomic_fetch_and(&t->used[i / 64], ~(UINT64_C(1) << i % 64));
@@ -224,9 +227,11 @@ uint32_t fl_profile_saw(size_t len)
 
 void fl_profile_freed(uint32_t number)
 {
+    fl_assert(number != 0 && number <= FL_PROFILE_SLOTS);
     struct table *t = table_of_mine();
     struct fl_profile_sample *s = &t->sample[number - 1].head;
 
+    fl_assert(__atomic_load_n(&s->state, __ATOMIC_RELAXED) == FL_PROFILE_LIVE);
     (void)__atomic_sub_fetch(&t->head.live, s->weight, __ATOMIC_RELAXED);
     if (s->number > __atomic_load_n(&t->head.peak_at, __ATOMIC_RELAXED)) {
         give_slot(t, number - 1);
@@ -276,6 +281,7 @@ static void find_code(struct writing *w)
             continue;
         }
         (void)read_hex(read_hex(line, &from) + 1, &to);
+        fl_assert(w->codes < CODES_MOST && to >= from);
         w->code[w->codes++] = (struct fl_range){from, to - from};
         memmove(w->maps + w->maps_len, line, (size_t)(end - line));
         w->maps_len += (size_t)(end - line);

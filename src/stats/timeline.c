@@ -61,6 +61,7 @@ static bool claim(struct fl_timeline_event *e, uint64_t number)
 
 void fl_timeline_add(enum fl_timeline_kind kind, uint64_t from_ns, uint64_t value)
 {
+    fl_assert(kind < FL_TIMELINE_KINDS);
     uint64_t now = fl_sys.now_ns();
     uint64_t i = atomic_fetch_add_explicit(&fl_timeline->count, 1, memory_order_relaxed);
     struct fl_timeline_event *e = &fl_timeline->event[i % FL_TIMELINE_EVENTS];
@@ -81,6 +82,7 @@ void fl_timeline_add(enum fl_timeline_kind kind, uint64_t from_ns, uint64_t valu
 /* A copy of event `number`. False: it is being written, or has been written over. */
 static bool take(uint64_t number, struct fl_timeline_event *out)
 {
+    fl_assert(number != 0);
     const struct fl_timeline_event *e = &fl_timeline->event[(number - 1) % FL_TIMELINE_EVENTS];
 
     if (atomic_load_explicit(&e->number, memory_order_acquire) != number) {

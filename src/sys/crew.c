@@ -44,6 +44,7 @@ void fl_crew_limit(enum fl_crew_kind best)
 
 void fl_share_init(struct fl_share *s, struct fl_range all, unsigned helpers)
 {
+    fl_assert(all.len != 0 && helpers != 0);
     s->all = all;
     s->hands = helpers + 1;
     atomic_store_explicit(&s->handed, 0, memory_order_relaxed);
@@ -55,6 +56,7 @@ struct fl_range fl_share_take(struct fl_share *s)
     size_t at = atomic_load(&s->handed), len;
 
     do {
+        fl_assert(at <= s->all.len);
         size_t left = s->all.len - at;
         if (left == 0 || atomic_load(&s->rc) != 0) {
             return (struct fl_range){0, 0};
@@ -112,6 +114,7 @@ static struct job *claim(uint64_t tag)
 
 static void leave(struct job *j)
 {
+    fl_assert((uint32_t)atomic_load(&j->owner) != 0);
     atomic_fetch_sub(&j->owner, 1);
 }
 
@@ -209,6 +212,7 @@ static int with_helpers(struct fl_range r, uintptr_t there, unsigned helpers,
         leave(j);
         return fl_sys_linux.populate(r);
     }
+    fl_assert(helpers <= FL_CREW_MOST && r.len >= EACH_LEAST);
     fl_share_init(&j->share, r, helpers);
     if (allowed == FL_CREW_URING && fl_ring_work(&j->share, &j->cpus.idle)) {
         *out_used = FL_CREW_URING;
@@ -216,6 +220,7 @@ static int with_helpers(struct fl_range r, uintptr_t there, unsigned helpers,
         return fl_sys_linux.populate(r);
     }
     int rc = atomic_load(&j->share.rc);
+    fl_assert(rc != 0 || atomic_load(&j->share.handed) == r.len);
     leave(j);
     return rc;
 }
@@ -230,6 +235,7 @@ int fl_crew_populate(struct fl_range r, unsigned helpers, enum fl_crew_kind allo
     if (r.len < ALONE_BELOW || helpers == 0 || allowed == FL_CREW_ALONE) {
         return fl_sys_linux.populate(r);
     }
+    fl_assert(fl_range_end(first) < fl_range_end(r));
     /* A kernel that cannot says so here, before a helper is called. */
     int rc = fl_sys_linux.populate(first);
     if (rc != 0) {

@@ -13,6 +13,7 @@ enum { READ_AT_ONCE = 32 * FL_KIB };
 
 static void note(struct fl_filled *out, uintptr_t page)
 {
+    fl_assert(out->n == 0 || page > out->last);
     out->first = out->n == 0 ? page : out->first;
     out->last = page;
     out->n++;

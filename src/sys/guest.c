@@ -161,6 +161,7 @@ static int start(struct fl_guest *g)
     };
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): a stack begins at its end */
     void *top = (void *)(g->stack + stack_map());
+    fl_assert(fl_guest_is_ready(g));
     uint64_t old = fl_signals_block();
     int tid = __clone(run, top, FLAGS, g, &g->last, g->tls, &g->tid);
     int rc = tid > 0 ? 0 : -errno;

@@ -25,11 +25,13 @@ _Static_assert(FL_RANK_LEAF < 64, "a bit for each rank");
 
 static void note_acquired(const struct fl_lock *l)
 {
+    fl_assert((held_ranks >> l->rank & 1) == 0);
     held_ranks |= (uint64_t)1 << l->rank;
 }
 
 static void note_release(const struct fl_lock *l)
 {
+    fl_assert((held_ranks >> l->rank & 1) != 0);
     held_ranks &= ~((uint64_t)1 << l->rank);
     atomic_signal_fence(memory_order_seq_cst);
 }
@@ -59,6 +61,7 @@ static _Thread_local unsigned permits;
 void fl_lock_permit_calls(bool yes)
 {
     permits += yes ? 1 : -1u;
+    fl_assert((int)permits >= 0);
 }
 
 void fl_lock_check_call(const char *slot)
@@ -237,6 +240,7 @@ bool fl_lock_acquire_amid(struct fl_lock *l, uint64_t until_ns)
 
 void fl_lock_release(struct fl_lock *l)
 {
+    fl_assert(fl_lock_is_busy(l));
     note_release(l);
     if (atomic_exchange_explicit(&l->word, FREE, memory_order_release) == CONTENDED) {
         (void)fl_sys.wake(&l->word, 1);
@@ -245,6 +249,7 @@ void fl_lock_release(struct fl_lock *l)
 
 void fl_lock_hold_for_fork(struct fl_lock *l)
 {
+    fl_assert((held_ranks >> l->rank & 1) != 0 && fl_lock_is_busy(l));
     /* acq_rel: what takes the lock over sees what was written under it */
     (void)atomic_exchange_explicit(&l->word, FORKING, memory_order_acq_rel);
     /* All that wait for CONTENDED to end: from now on with a limit, or not at all. Though the word

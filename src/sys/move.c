@@ -64,6 +64,7 @@ int fl_linux_move_pages(int fd, struct fl_range from, uintptr_t to, size_t *out_
         .dst = to, .src = from.base, .len = from.len, .mode = UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES};
     int rc = (int)fl_call(SYS_ioctl, fd, UFFDIO_MOVE, &m);
 
+    fl_assert(m.move <= 0 || (size_t)m.move <= from.len);
     *out_moved = m.move > 0 ? (size_t)m.move : 0;
     return rc;
 }

@@ -81,6 +81,7 @@ static FL_APART int read_survey(int fd, struct fl_range r, size_t *out_present, 
 {
     uint64_t entry[ENTRIES];
 
+    fl_assert((r.base | r.len) % fl_page.base == 0);
     *out_present = *out_own = 0;
     for (size_t done = 0; done < r.len;) {
         size_t n = fl_min((r.len - done) >> fl_page.shift, ENTRIES);
@@ -145,6 +146,7 @@ static FL_APART int find_held(int fd, struct fl_range r, uint64_t kinds, uint64_
 /* One after the other into `out`, which holds `n`. Returns how many it holds then. */
 static unsigned add_page(struct fl_range out[], unsigned n, uintptr_t page)
 {
+    fl_assert(n == 0 || fl_range_end(out[n - 1]) <= page);
     if (n != 0 && fl_range_end(out[n - 1]) == page) {
         out[n - 1].len += fl_page.base;
         return n;
@@ -172,6 +174,7 @@ static FL_APART int read_touched(int fd, struct fl_range r, struct fl_range out[
     uint64_t entry[ENTRIES];
     unsigned found = 0;
 
+    fl_assert(most != 0 && (r.base | r.len) % fl_page.base == 0);
     if (!knows_us(fd)) {
         return -EIO;
     }

@@ -142,6 +142,7 @@ static void ask(struct reads *s, unsigned i)
     struct fl_range part = s->slot[i];
     struct io_uring_sqe *sqe = s->mute ? NULL : io_uring_get_sqe(&s->ring);
 
+    fl_assert(i < DEPTH && part.len != 0);
     if (sqe == NULL) {
         return;
     }
@@ -160,6 +161,7 @@ static void ask(struct reads *s, unsigned i)
 /* Of a request that the kernel did not take, or gave back undone. */
 static void do_it_here(struct reads *s, unsigned i)
 {
+    fl_assert(s->slot[i].len != 0);
     int rc = read_plainly(s->r, s->slot[i]);
 
     s->rc = s->rc != 0 ? s->rc : rc;
@@ -189,6 +191,7 @@ static void answer(struct reads *s, unsigned i, int res)
 {
     struct fl_range *part = &s->slot[i];
 
+    fl_assert(i < DEPTH && part->len != 0 && s->out != 0);
     s->out--;
     if (res == -EINTR || res == -EAGAIN || res == -ECANCELED || res == -EINVAL ||
         res == -EOPNOTSUPP || (res > 0 && (size_t)res < part->len)) {
@@ -276,6 +279,7 @@ int fl_read_file(const struct fl_read *r)
         inner = (struct fl_range){r->to.base, 0};
     }
     tail = (struct fl_range){fl_range_end(inner), fl_range_end(r->to) - fl_range_end(inner)};
+    fl_assert(head.len + inner.len + tail.len == r->to.len);
     int rc = read_apart(r, head, block);
     rc = rc == 0 ? read_whole(r, inner) : rc;
     return rc == 0 ? read_apart(r, tail, block) : rc;

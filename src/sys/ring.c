@@ -73,6 +73,7 @@ static bool send_piece(struct crew_ring *c, struct fl_range r, unsigned i)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&c->ring);
 
+    fl_assert(i < c->slots && c->slot[i].len == 0);
     if (sqe == NULL) {
         return false;
     }
@@ -125,6 +126,7 @@ static void answers(struct crew_ring *c)
         int res = cqe->res;
         io_uring_cqe_seen(&c->ring, cqe);
         c->out--;
+        fl_assert(i == WITHDRAWAL || (i < c->slots && c->slot[i].len != 0));
         if (i == WITHDRAWAL) {
             continue;
         }
@@ -144,6 +146,7 @@ bool fl_ring_work(struct fl_share *s, const struct fl_cpu_ids *cpus)
     struct fl_range r;
     int rc = 0;
 
+    fl_assert(c.slots != 0 && c.slots <= SLOTS);
     if (!open_ring(&c, cpus)) {
         return false;
     }

@@ -27,6 +27,7 @@ static void release(struct fl_worker *w)
     if (fl_sys.now_ns() < w->quiet_ns) { /* two sources spoke at once */
         return;
     }
+    fl_assert(!fl_lock_is_held(FL_RANK_REGION, FL_SHARDS));
     fl_region_release(w->region);
     w->quiet_ns = fl_sys.now_ns() + quiet_ns;
 }
@@ -34,6 +35,7 @@ static void release(struct fl_worker *w)
 static bool stalled(struct fl_worker *w, const struct fl_source *s, short came)
 {
     (void)s;
+    fl_assert(s->fd >= 0 && s->pressure);
     if ((came & POLLERR) != 0) { /* its cgroup is gone */
         return false;
     }
@@ -48,6 +50,7 @@ static bool limit_met(struct fl_worker *w, const struct fl_source *s, short came
     struct fl_memory m;
     (void)came; /* POLLERR is how such a file says that it has changed */
 
+    fl_assert(s->fd >= 0 && s->pressure);
     if (fl_events.take(s->fd) != 0) {
         return false;
     }
@@ -60,6 +63,7 @@ static bool limit_met(struct fl_worker *w, const struct fl_source *s, short came
 
 static void watch_stalls(struct fl_worker *w, int fd)
 {
+    fl_assert(fd >= 0 && w->watching);
     for (size_t i = 0; i < sizeof triggers / sizeof triggers[0]; i++) {
         if (fl_events.tell(fd, triggers[i], strlen(triggers[i]) + 1) == 0) {
             (void)fl_source_add(w, (struct fl_source){fd, POLLPRI, true, stalled});
@@ -76,8 +80,10 @@ static int open_upwards(const char *own, const char *mount, const char *file, bo
                         char path[static PATH_BYTES], int *out_fd)
 {
     for (size_t len = strlen(own); len >= strlen(mount);) {
+        fl_assert(own[0] == '/');
         struct fl_text t = fl_text_on(path, PATH_BYTES);
         fl_text_str(&t, own);
+        fl_assert(len <= t.len);
         t.len = len;
         fl_text_str(&t, file);
         if (fl_events.open(path, writable, out_fd) == 0) {
@@ -128,6 +134,7 @@ static void watch_v1(struct fl_worker *w, const char *own)
     if (open_upwards(own, mount, control, true, path, &control_fd) != 0) {
         return;
     }
+    fl_assert(strlen(path) >= sizeof control - 1);
     struct fl_text t = {path, sizeof path, strlen(path) - (sizeof control - 1)};
     fl_text_str(&t, "/memory.pressure_level");
     if (fl_events.open(path, false, &level_fd) == 0) {
@@ -148,6 +155,7 @@ void fl_pressure_watch(struct fl_worker *w)
     struct fl_memory m;
     int fd;
 
+    fl_assert(!w->watching && w->wake_fd >= 0);
     w->watching = true;
     if (fl_events.open("/proc/pressure/memory", true, &fd) == 0) {
         watch_stalls(w, fd);
@@ -160,6 +168,7 @@ void fl_pressure_watch(struct fl_worker *w)
 
 void fl_pressure_unwatch(struct fl_worker *w)
 {
+    fl_assert(w->watching);
     w->watching = false;
     for (struct fl_source *s = w->source; s < w->source + FL_WORKER_SOURCES; s++) {
         if (s->fd >= 0 && s->pressure) {

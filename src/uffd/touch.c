@@ -31,6 +31,7 @@ static struct {
 
 static struct fl_range *find_range(uintptr_t addr)
 {
+    fl_assert(touch.nrange <= RANGES);
     for (struct fl_range *r = touch.range; r < touch.range + touch.nrange; r++) {
         if (addr - r->base < r->len) {
             return r;
@@ -43,6 +44,7 @@ static int arm(struct fl_range r, bool on)
 {
     struct fl_range *known = find_range(r.base);
 
+    fl_assert(touch.fd >= 0 && r.len != 0 && (r.base | r.len) % fl_page.base == 0);
     int rc = fl_sys.touch_arm(touch.fd, r, on);
     if (on && rc == 0) { /* what is forgotten is served as well, but nothing ahead of it */
         touch.range[touch.nrange < RANGES ? touch.nrange++ : touch.forgotten++ % RANGES] = r;
@@ -56,6 +58,7 @@ static void answer(struct fl_touch_slot *s)
 {
     uint32_t served = FL_TOUCH_SERVED;
 
+    fl_assert(atomic_load(&s->state) != FL_TOUCH_FREE && atomic_load(&s->state) != FL_TOUCH_ASKED);
     if (atomic_compare_exchange_strong(&s->state, &served, FL_TOUCH_DONE)) {
         (void)fl_sys.wake(&s->state, 1);
     } else {
@@ -91,7 +94,9 @@ static void place_ahead(struct fl_region *r, struct stream *s, uintptr_t from, u
 {
     const struct fl_range *armed = find_range(from);
 
+    fl_assert(from % fl_page.huge == 0);
     s->ahead = s->next == from - fl_page.huge ? fl_min(2 * s->ahead + 1, AHEAD_MOST) : 0;
+    fl_assert(s->ahead <= AHEAD_MOST);
     s->next = from;
     if (s->ahead != 0 && armed != NULL) {
         size_t len = fl_min(s->ahead * fl_page.huge, fl_range_end(*armed) - from);
@@ -118,6 +123,7 @@ static bool serve_one(struct fl_region *r, struct waiting w, bool alone)
     if (placed == 0 && alone && fl_region_fill_now(r, page.len, zone)) {
         placed = fl_region_place(r, touch.fd, page, zone);
     }
+    fl_assert(placed <= page.len);
     /* It ends at the first base page that is there already, which may lie before the one that is
      * wanted. */
     if (placed <= w.addr - page.base) {

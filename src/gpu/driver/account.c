@@ -41,6 +41,7 @@ void fl_gpu_account_leave(const struct fl_gpu *gpu)
     struct account *a = account_of(gpu);
 
     fl_lock_acquire(&lock);
+    fl_assert(a->users != 0);
     if (--a->users == 0) { /* what the driver would not take back is no pool's any more */
         *a = (struct account){.peak = a->peak, .bound = a->bound};
     }
@@ -50,6 +51,7 @@ void fl_gpu_account_leave(const struct fl_gpu *gpu)
 /* SIZE_MAX: there is none. Lock: held. */
 static size_t limit_of(const struct account *a)
 {
+    fl_assert(fl_lock_is_held(FL_RANK_RUNTIME, 1));
     return fl_min(a->limit != 0 ? a->limit : SIZE_MAX, a->bound != 0 ? a->bound : SIZE_MAX);
 }
 
@@ -82,6 +84,7 @@ int fl_gpu_account_take(const struct fl_gpu *gpu, size_t len)
     bool right = a->held <= limit && fl_gpu_cost(len) <= limit - a->held;
     a->held += right ? fl_gpu_cost(len) : 0;
     a->peak = fl_max(a->peak, a->held);
+    fl_assert(!right || (a->held <= limit && a->held <= a->peak));
     fl_lock_release(&lock);
     return right ? 0 : fl_gpu_fail(-ENOMEM, "the device's limit is reached");
 }

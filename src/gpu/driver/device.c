@@ -100,6 +100,7 @@ static int add(fl_CUdevice device, int ordinal, fl_CUcontext context, bool prima
     struct fl_gpu *gpu = calloc(1, sizeof *gpu);
     int rc;
 
+    fl_assert(fl_lock_is_held(FL_RANK_RUNTIME, 1) && context != NULL);
     if (gpu == NULL) {
         return fl_gpu_fail(-ENOMEM, "no memory for a handle");
     }
@@ -123,6 +124,7 @@ static struct fl_gpu *find(fl_CUdevice device, fl_CUcontext context)
 {
     struct fl_gpu *gpu = list;
 
+    fl_assert(fl_lock_is_held(FL_RANK_RUNTIME, 1));
     while (gpu != NULL && (gpu->device != device || gpu->context != context)) {
         gpu = gpu->next;
     }
@@ -154,6 +156,7 @@ static int open_device(fl_CUdevice device, int ordinal, bool primary, struct fl_
             retained = false;
         }
     }
+    fl_assert(rc != 0 || gpu->opens != 0);
     if (retained) {
         (void)fl_cuda.cuDevicePrimaryCtxRelease(device);
     }
@@ -206,6 +209,7 @@ static int close_handle(struct fl_gpu *gpu)
     fl_CUresult code;
     int rc;
 
+    fl_assert(fl_lock_is_held(FL_RANK_RUNTIME, 1));
     while (*at != NULL && *at != gpu) {
         at = &(*at)->next;
     }
@@ -219,6 +223,7 @@ static int close_handle(struct fl_gpu *gpu)
     if (atomic_load_explicit(&gpu->users, memory_order_acquire) != 0) {
         return fl_gpu_fail(-EBUSY, "a pool or a mirror of the device is there");
     }
+    fl_assert(gpu->opens == 1);
     *at = gpu->next;
     code = gpu->primary && fl_cuda_open() == 0 ? fl_cuda.cuDevicePrimaryCtxRelease(gpu->device)
                                                : FL_CUDA_SUCCESS;

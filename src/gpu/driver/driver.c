@@ -258,6 +258,7 @@ int fl_cuda_open(void)
             atomic_store_explicit(&state, now, memory_order_release);
         }
         fl_lock_release(&opening);
+        fl_assert(now == STATE_READY || now == STATE_ABSENT);
     }
     if (now == STATE_ABSENT) {
         return fl_gpu_fail(-ENODEV, why);
@@ -290,6 +291,7 @@ int fl_gpu_make_current(const struct fl_gpu *gpu, struct fl_gpu_guard *g)
 
 void fl_gpu_relax(struct fl_gpu_guard *g)
 {
+    fl_assert(!g->relaxed);
     g->relaxed = fl_cuda.cuThreadExchangeStreamCaptureMode(&g->mode) == FL_CUDA_SUCCESS;
 }
 

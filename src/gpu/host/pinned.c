@@ -108,6 +108,7 @@ static int take_host(struct fl_pinned *p, size_t len, const struct fl_pin *how)
 
 static void give_host(struct fl_pinned *p)
 {
+    fl_assert(p->range.len != 0);
     if (p->borrowed) {
         /* its lender's */
     } else if (p->extent != NULL) {
@@ -133,6 +134,7 @@ static int unregister(const struct fl_pinned *p, size_t upto, size_t chunk)
 {
     int first = 0;
 
+    fl_assert(chunk != 0 && upto <= p->range.len);
     for (size_t done = 0; done < upto; done += chunk) {
         uint64_t start = fl_timeline_now();
         fl_CUresult code = fl_cuda.cuMemHostUnregister(at(p, done));
@@ -149,6 +151,7 @@ static int enlist(struct fl_pinned *p)
     size_t chunk = fl_pinned_chunk;
     int rc = 0;
 
+    fl_assert(chunk != 0 && p->range.len != 0);
     for (size_t done = 0; done < p->range.len && rc == 0; done += chunk) {
         size_t len = piece_at(p, done, chunk);
         uint64_t start = fl_timeline_now();
@@ -180,6 +183,7 @@ int fl_pinned_take(struct fl_pinned *p, const struct fl_gpu *gpu, size_t len,
     if (take_host(p, fl_align_up(len, fl_page.huge), &pin) != 0) {
         return fl_gpu_fail(-ENOMEM, "pinned memory: more than the host has to give");
     }
+    fl_assert(p->range.len >= len && p->range.base % fl_page.huge == 0);
     int rc = gpu != NULL ? enlist(p) : 0;
     if (rc == 0 || (bare_too && p->range.len != 0)) {
         return 0;
@@ -192,6 +196,7 @@ int fl_pinned_take(struct fl_pinned *p, const struct fl_gpu *gpu, size_t len,
 
 int fl_pinned_borrow(struct fl_pinned *p, struct fl_range range, const struct fl_gpu *gpu)
 {
+    fl_assert(range.len != 0 && (range.base | range.len) % fl_page.base == 0);
     *p = (struct fl_pinned){.range = range,
                             .borrowed = true,
                             .forks = atomic_load_explicit(&fl_pinned_forks, memory_order_relaxed)};

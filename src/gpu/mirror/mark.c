@@ -19,6 +19,7 @@ static struct fl_mirror_mark *claim(struct fl_mirror_marks *all, fl_CUstream str
     struct fl_mirror_mark *idle = NULL, *k = all->first;
     uint64_t thread = thread_of(stream);
 
+    fl_assert(fl_lock_is_held(FL_RANK_RUNTIME, 1));
     for (;
          k != NULL && (k->stream != stream || k->thread != thread || !(k->pushed || k->busy != 0));
          k = k->next) {
@@ -38,6 +39,7 @@ static struct fl_mirror_mark *make(struct fl_gpu_mirror *m, struct fl_mirror_mar
 {
     struct fl_mirror_mark *k = calloc(1, sizeof *k);
 
+    fl_assert(!fl_lock_is_held(FL_RANK_RUNTIME, 1));
     if (k == NULL) {
         *rc = fl_gpu_fail(-ENOMEM, "no memory for a record");
         return NULL;
@@ -77,6 +79,7 @@ static int put(struct fl_gpu_mirror *m, struct fl_mirror_marks *all, fl_CUstream
         rc = fl_cuda_status(fl_cuda.cuEventRecord(k->event, stream), "cuEventRecord", 0);
     }
     fl_lock_acquire(&m->lock);
+    fl_assert(k->busy != 0);
     k->busy--;
     k->pushed = k->pushed || rc == 0;
     k->times += rc == 0;
@@ -99,6 +102,7 @@ static int await(struct fl_gpu_mirror *m, struct fl_mirror_mark *k, uint64_t tim
 {
     fl_CUresult code = fl_cuda.cuEventQuery(k->event);
 
+    fl_assert(!fl_lock_is_held(FL_RANK_RUNTIME, 1));
     if (code == FL_CUDA_ERROR_NOT_READY) {
         uint64_t began = fl_sys.now_ns();
         code = fl_cuda.cuEventSynchronize(k->event);
@@ -134,6 +138,7 @@ void fl_marks_end(struct fl_mirror_marks *all, bool driver)
 {
     for (struct fl_mirror_mark *k = all->first, *next; k != NULL; k = next) {
         next = k->next;
+        fl_assert(k->busy == 0);
         if (driver) {
             (void)fl_cuda.cuEventDestroy(k->event);
         }

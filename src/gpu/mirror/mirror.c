@@ -41,6 +41,7 @@ static int read_options(const struct fl_gpu_mirror_options *from, struct fl_gpu_
 
 int fl_mirror_make_room(struct fl_gpu_mirror *m, size_t runs)
 {
+    fl_assert(m->runs <= m->room);
     if (runs <= m->room) {
         return 0;
     }
@@ -81,6 +82,7 @@ static int take_own(struct fl_gpu_mirror *m, const struct fl_gpu *gpu,
     m->zone = plan.zone;
     m->slots = o->inputs;
     m->slot_at[1] = m->slots > 1 ? plan.zone : 0;
+    fl_assert(m->runs <= m->room && m->slots <= FL_MIRROR_SLOTS);
     return fl_pinned_take(&m->host, gpu, fl_max(plan.len, 1), how, true);
 }
 
@@ -89,6 +91,7 @@ static int make_device(struct fl_gpu_mirror *m, struct fl_gpu *gpu)
 {
     size_t len = m->host.range.len;
 
+    fl_assert(len != 0 && m->map.delta == 0);
     fl_gpu_account_join(gpu, fl_gpu_option_device_limit());
     int rc = fl_gpu_account_take(gpu, len);
     if (rc == 0) {
@@ -192,6 +195,7 @@ static int end_device(struct fl_gpu_mirror *m)
     size_t len = m->host.range.len;
     int rc = fl_cuda_status(fl_cuda.cuMemFree(m->twin), "cuMemFree", len), given = give_host(m);
 
+    fl_assert(m->map.delta != 0 && len == m->map.len);
     if (rc == 0) {
         fl_gpu_account_give(m->gpu, len);
     }

@@ -50,10 +50,12 @@ static int copy(struct fl_gpu_mirror *m, uintptr_t host, size_t len, fl_CUstream
     unsigned n = 0;
     int rc = 0;
 
+    fl_assert(m->host.chunk != 0 && host - m->map.host < m->map.len);
     for (size_t done = 0, part; done < len && rc == 0; done += part) {
         uintptr_t from = host + done;
         size_t left = m->host.chunk - (from - m->host.range.base) % m->host.chunk;
         part = fl_min(len - done, left);
+        fl_assert(part != 0);
         void *p = (void *)from; /* NOLINT(performance-no-int-to-ptr) */
         rc = in ? fl_cuda_status(fl_cuda.cuMemcpyHtoDAsync(twin_of(m, from), p, part, stream),
                                  "cuMemcpyHtoDAsync", part)
@@ -74,6 +76,7 @@ static size_t len_in(const struct fl_gpu_mirror *m, unsigned slot, struct fl_ran
 {
     struct fl_range all = {m->map.host + m->slot_at[slot], m->zone};
 
+    fl_assert(slot < m->slots && m->slot_at[slot] + m->zone <= m->map.len);
     return fl_range_common(all, range).len;
 }
 
@@ -124,6 +127,7 @@ static bool push_batch(struct fl_gpu_mirror *m, uintptr_t slot, fl_CUstream stre
         !atomic_load_explicit(&m->has_batch, memory_order_relaxed)) {
         return false;
     }
+    fl_assert(m->runs <= m->room);
     for (size_t i = 0; i < m->runs; i++) {
         from[i] = slot + m->run[i].offset;
         to[i] = twin_of(m, from[i]);
@@ -164,6 +168,7 @@ int fl_gpu_mirror_push(struct fl_gpu_mirror *m, void *stream)
     }
     rc = m->begun ? fl_mirror_refuse_capture(stream) : fl_gpu_fail(-EINVAL, "push without begin");
     if (rc == 0) {
+        fl_assert(m->slot < m->slots);
         rc = push_runs(m, m->map.host + m->slot_at[m->slot], stream);
         int marked = fl_mark_put(m, &m->at[m->slot], stream); /* part of it may be under way */
         rc = rc != 0 ? rc : marked;
@@ -206,6 +211,7 @@ static int next_slot(struct fl_gpu_mirror *m)
         return fl_follow(m);
     }
     m->slot = m->begun ? (m->slot + 1) % m->slots : m->slot;
+    fl_assert(m->slot < m->slots);
     return 0;
 }
 

@@ -61,6 +61,7 @@ int fl_mirror_lay_out(struct fl_gpu_slot *slot, size_t count, unsigned slots, si
         }
     }
     out->zone = fl_align_up(end, widest(slot, count)); /* the same offsets are good in each slot */
+    fl_assert(out->zone >= end);
     end = slots * out->zone;
     for (struct fl_gpu_slot *s = slot; s < slot + count; s++) {
         if (!s->input && !put(s, &end)) {

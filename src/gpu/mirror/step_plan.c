@@ -102,6 +102,7 @@ static int read_layout(struct fl_gpu_mirror *m, struct fl_plan_layout *l,
         m->runs = 0;
         fl_mirror_add_run(m->run, &m->runs, (struct fl_run){0, z->len}, 0);
     }
+    fl_assert(m->runs <= m->room);
     m->generation = l->generation;
     return 0;
 }
@@ -143,6 +144,7 @@ int fl_follow(struct fl_gpu_mirror *m)
         }
     }
     m->slot = l.parity;
+    fl_assert(m->slot < m->slots);
     return 0;
 }
 
@@ -152,6 +154,7 @@ static int pin_arena(struct fl_gpu_mirror *m, struct fl_range range, const struc
     struct fl_inner *in = fl_inner_around(&fl_gpu_host.region->space, range.base, &outer);
     int rc = in != NULL ? fl_inner_pin(fl_gpu_host.region, in, range, how) : -EINVAL;
 
+    fl_assert(m->inner == NULL);
     if (rc != 0) {
         return fl_gpu_fail(rc, rc == -EBUSY ? "the plan has a mirror already"
                                             : "the plan's arena cannot be pinned");

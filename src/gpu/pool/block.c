@@ -6,6 +6,7 @@
 void fl_block_assign(struct fl_pool_block *b, struct fl_pool_stream *s, uint64_t stamp)
 {
     if (b->stream != NULL) {
+        fl_assert(b->stream->blocks != 0);
         b->stream->blocks--;
     }
     b->stream = s;
@@ -20,6 +21,8 @@ static void enter_set(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
     struct fl_pool_stream *s = b->stream;
 
+    fl_assert(fl_pool_is_locked(p) && fl_block_is_sound(b));
+    fl_assert(b->state != FL_BLOCK_FREE && b->state != FL_BLOCK_USED);
     b->state = FL_BLOCK_FREE;
     if (s != NULL && b->stamp <= s->safe) {
         fl_list_prepend(&s->free, b);
@@ -31,6 +34,7 @@ static void enter_set(struct fl_gpu_pool *p, struct fl_pool_block *b)
 
 void fl_block_withdraw(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
+    fl_assert(fl_pool_is_locked(p) && b->state == FL_BLOCK_FREE && fl_block_is_sound(b));
     fl_set_remove(p, b);
     if (b->stream != NULL) {
         fl_list_remove(&b->stream->free, b);
@@ -41,6 +45,8 @@ void fl_block_withdraw(struct fl_gpu_pool *p, struct fl_pool_block *b)
 /* `upper` goes on as a part of `lower`. Both out of their sets. */
 static void absorb(struct fl_gpu_pool *p, struct fl_pool_block *lower, struct fl_pool_block *upper)
 {
+    fl_assert(lower->after == upper && lower->address + lower->len == upper->address);
+    fl_assert(lower->state != FL_BLOCK_FREE && upper->state != FL_BLOCK_FREE);
     lower->len += upper->len;
     lower->after = upper->after;
     if (upper->after != NULL) {
@@ -49,6 +55,7 @@ static void absorb(struct fl_gpu_pool *p, struct fl_pool_block *lower, struct fl
     fl_table_remove(p, upper);
     fl_block_assign(upper, NULL, 0);
     fl_record_put(p, upper);
+    fl_assert(fl_block_is_sound(lower));
 }
 
 static bool may_merge(const struct fl_pool_block *neighbour, const struct fl_pool_stream *s)
@@ -84,6 +91,7 @@ void fl_block_put(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
     bool is_safe = b->stream != NULL && b->stamp <= b->stream->safe;
 
+    fl_assert(fl_pool_is_locked(p) && b->use == NULL && !b->waits_own);
     if (is_safe && (p->is_pinned || b->stream == &p->host)) {
         fl_block_assign(b, NULL, 0);
     }
@@ -99,6 +107,7 @@ static struct fl_pool_block *split(struct fl_gpu_pool *p, struct fl_pool_block *
 {
     struct fl_pool_block *upper = fl_record_get(p);
 
+    fl_assert(len != 0 && len < b->len);
     if (upper == NULL) {
         return NULL;
     }
@@ -115,6 +124,7 @@ static struct fl_pool_block *split(struct fl_gpu_pool *p, struct fl_pool_block *
     b->after = upper;
     b->len = len;
     fl_table_insert(p, upper);
+    fl_assert(fl_block_is_sound(b) && fl_block_is_sound(upper));
     return upper;
 }
 
@@ -124,6 +134,7 @@ static struct fl_pool_block *take_part(struct fl_gpu_pool *p, struct fl_pool_blo
     struct fl_pool_stream *s = b->stream;
     size_t rest = b->len - len;
 
+    fl_assert(b->state == FL_BLOCK_FREE && len < b->len);
     fl_set_remove(p, b);
     struct fl_pool_block *upper = split(p, b, p->strategy->is_tail ? rest : len);
     if (upper == NULL) { /* all of it, then */
@@ -151,6 +162,7 @@ struct fl_pool_block *fl_block_take(struct fl_gpu_pool *p, struct fl_pool_stream
 {
     struct fl_pool_block *b = p->is_pinned ? NULL : fl_set_find(p, s, len, slab);
 
+    fl_assert(fl_pool_is_locked(p) && len != 0);
     if (b == NULL) {
         b = fl_set_find(p, NULL, len, slab);
     }
@@ -162,6 +174,7 @@ struct fl_pool_block *fl_block_take(struct fl_gpu_pool *p, struct fl_pool_stream
     } else {
         b = take_part(p, b, len);
     }
+    fl_assert(b->state == FL_BLOCK_TRANSIT && b->len >= len);
     if (b->by != 0 && s->number != 0 && b->by != s->number) {
         p->s.cross_stream_hits++;
     }
@@ -177,6 +190,7 @@ struct fl_pool_block *fl_block_carve(struct fl_gpu_pool *p, struct fl_pool_block
     uint64_t stamp = b->stamp;
     struct fl_pool_block *upper = rest == 0 ? NULL : split(p, b, p->strategy->is_tail ? rest : len);
 
+    fl_assert(fl_pool_is_locked(p) && b->state == FL_BLOCK_TRANSIT && b == b->chunk->first);
     fl_block_assign(b, NULL, 0);
     b->by = 0;
     if (upper == NULL) {
@@ -193,6 +207,7 @@ bool fl_block_join(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
     bool joined = false;
 
+    fl_assert(fl_pool_is_locked(p));
     if (p->strategy->is_binned || p->is_pinned || s == NULL) {
         return false;
     }
@@ -218,6 +233,8 @@ void fl_block_used(struct fl_gpu_pool *p, struct fl_pool_block *b, size_t reques
 {
     struct fl_gpu_pool_stats *s = &p->s;
 
+    fl_assert(fl_pool_is_locked(p) && b->state == FL_BLOCK_TRANSIT && fl_block_is_sound(b));
+    fl_assert(requested <= b->len && s->free_bytes >= b->len);
     b->state = FL_BLOCK_USED;
     b->requested = requested;
     s->occupied_bytes += b->len;
@@ -226,10 +243,13 @@ void fl_block_used(struct fl_gpu_pool *p, struct fl_pool_block *b, size_t reques
     s->allocs++;
     s->occupied_peak_bytes = fl_max(s->occupied_peak_bytes, s->occupied_bytes);
     atomic_store_explicit(&p->occupied, s->occupied_bytes, memory_order_relaxed);
+    fl_assert(s->occupied_bytes + s->free_bytes <= s->held_peak_bytes);
 }
 
 void fl_block_unused(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
+    fl_assert(fl_pool_is_locked(p) && b->state != FL_BLOCK_FREE);
+    fl_assert(p->s.occupied_bytes >= b->len && p->s.requested_bytes >= b->requested);
     p->s.occupied_bytes -= b->len;
     p->s.free_bytes += b->len;
     p->s.requested_bytes -= b->requested;

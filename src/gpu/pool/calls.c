@@ -35,6 +35,7 @@ struct fl_pool_block *fl_pool_find_used(const struct fl_gpu_pool *p, uint64_t ad
 {
     struct fl_pool_block *b = fl_table_find(p, address);
 
+    fl_assert(fl_pool_is_locked(p) && (b == NULL || b->address == address));
     return b != NULL && b->state == FL_BLOCK_USED ? b : NULL;
 }
 
@@ -152,6 +153,7 @@ int fl_gpu_pool_stream_lasts(struct fl_gpu_pool *pool, void *stream)
 /* Lock: held, given up for the driver. */
 static int retire(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
+    fl_assert(fl_pool_is_locked(p));
     (void)fl_stream_stamp(p, s); /* so much must have run before what it uses is free */
     int rc = fl_stream_cover(p, s, true);
 
@@ -227,6 +229,7 @@ static const struct fl_pool_block *find_in(const struct fl_pool_chunk *c, uint64
 {
     const struct fl_pool_block *b = c->first;
 
+    fl_assert(b->before == NULL && b->address == c->address);
     while (b != NULL && address - b->address >= b->len) {
         b = b->after;
     }
@@ -239,6 +242,7 @@ static bool find(struct fl_gpu_pool *p, uint64_t address, struct fl_gpu_block *o
     const struct fl_pool_chunk *c = p->chunks;
     const struct fl_pool_block *b;
 
+    fl_assert(fl_pool_is_locked(p));
     while (c != NULL && address - c->address >= c->len) {
         c = c->next;
     }

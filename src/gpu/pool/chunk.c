@@ -87,6 +87,7 @@ static void unbook(struct fl_gpu_pool *p, size_t len)
 
 static int from_driver(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
+    fl_assert(!fl_lock_is_held(FL_RANK_RUNTIME, 1) && c->len != 0);
     int rc = book(p, c->len);
     if (rc != 0) {
         return rc;
@@ -113,6 +114,7 @@ static int to_driver(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
     int rc = tell(p, c);
     uint64_t end = fl_sys.now_ns();
 
+    fl_assert(!fl_lock_is_held(FL_RANK_RUNTIME, 1));
     if (rc == 0) {
         unbook(p, c->len);
     }
@@ -130,6 +132,7 @@ static int to_driver(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 
 static void link_chunk(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
+    fl_assert(fl_pool_is_locked(p) && c->first != NULL && c->len != 0);
     c->previous = NULL;
     c->next = p->chunks;
     if (c->next != NULL) {
@@ -140,6 +143,8 @@ static void link_chunk(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 
 static void unlink_chunk(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
+    fl_assert(fl_pool_is_locked(p));
+    fl_assert((c->previous != NULL ? c->previous->next : p->chunks) == c);
     p->idle_from = p->idle_from == c ? c->next : p->idle_from;
     *(c->previous != NULL ? &c->previous->next : &p->chunks) = c->next;
     if (c->next != NULL) {
@@ -160,6 +165,7 @@ static void forget(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
     struct fl_pool_chunk *c = b->chunk;
 
+    fl_assert(b == c->first && b->len == c->len && p->s.free_bytes >= c->len);
     fl_block_assign(b, NULL, 0);
     unlink_chunk(p, c);
     p->s.free_bytes -= c->len;
@@ -176,6 +182,7 @@ static int prepare(struct fl_gpu_pool *p, size_t len, size_t room, size_t *want,
     size_t held = p->s.occupied_bytes + p->s.free_bytes + p->coming;
     size_t most = p->o.limit != 0 ? p->o.limit : SIZE_MAX;
 
+    fl_assert(fl_pool_is_locked(p));
     if (held > most || len > most - held) {
         (void)fl_gpu_fail(-ENOMEM, "the pool's limit is reached");
         return -ENOMEM;
@@ -190,12 +197,14 @@ static int prepare(struct fl_gpu_pool *p, size_t len, size_t room, size_t *want,
         return -ENOMEM;
     }
     p->coming += *want;
+    fl_assert(*want >= len);
     return 0;
 }
 
 static struct fl_pool_block *admit(struct fl_gpu_pool *p, struct fl_pool_stream *s,
                                    struct fl_pool_chunk *c, struct fl_pool_block *b, size_t len)
 {
+    fl_assert(fl_pool_is_locked(p) && c->len >= len);
     b->address = c->address;
     b->len = c->len;
     b->chunk = c;
@@ -239,12 +248,14 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
     c->is_slab = fl_set_is_small(p, len);
     rc = from_driver(p, c);
     fl_lock_acquire(&p->lock);
+    fl_assert(p->coming >= want);
     p->coming -= want;
     if (rc == 0) {
         *out = admit(p, s, c, b, len);
         (*out)->by = s->number;
         fl_block_used(p, *out, requested);
         p->s.served_api_bytes += len;
+        fl_assert((*out)->len >= len && (*out)->state == FL_BLOCK_USED);
     } else {
         fl_record_put(p, b);
         free(c);
@@ -257,6 +268,8 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
 
 int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
+    fl_assert(!fl_lock_is_held(FL_RANK_RUNTIME, 1));
+    fl_assert(b->state == FL_BLOCK_TRANSIT && b == b->chunk->first && b->len == b->chunk->len);
     /* Before: the driver may give another thread the address at once. */
     fl_lock_acquire(&p->lock);
     fl_table_remove(p, b);
@@ -277,6 +290,7 @@ static struct fl_pool_block *take_idle(struct fl_gpu_pool *p, size_t keep)
 {
     struct fl_pool_chunk *c;
 
+    fl_assert(fl_pool_is_locked(p));
     while ((c = p->idle_from) != NULL && p->s.free_bytes > keep) {
         struct fl_pool_block *b = c->first;
         p->idle_from = c->next;
@@ -292,6 +306,7 @@ static struct fl_pool_block *take_idle(struct fl_gpu_pool *p, size_t keep)
 /* All that is safe becomes one where it touches. Lock: held. */
 static void put_together(struct fl_gpu_pool *p)
 {
+    fl_assert(fl_pool_is_locked(p));
     fl_collect_pending(p);
     for (struct fl_pool_stream *s = p->streams; s != NULL; s = s->next) {
         fl_stream_release(p, s);
@@ -306,6 +321,7 @@ int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
     struct fl_pool_block *b;
     int rc = 0;
 
+    fl_assert(!fl_lock_is_held(FL_RANK_RUNTIME, 1));
     *out_released = 0;
     if (p->is_graph) { /* graphs use it whenever they run */
         return 0;

@@ -11,6 +11,7 @@ static void drop_one(struct fl_pool_use **at)
 {
     struct fl_pool_use *u = *at;
 
+    fl_assert(u->stream->uses != 0);
     *at = u->next;
     u->stream->uses--;
     free(u);
@@ -25,6 +26,8 @@ void fl_use_drop(struct fl_pool_block *b)
 
 void fl_collect_dispose(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
+    fl_assert(fl_pool_is_locked(p));
+    fl_assert(b->state != FL_BLOCK_FREE && b->state != FL_BLOCK_USED);
     /* A stream is in order after itself. */
     for (struct fl_pool_use **at = &b->use; *at != NULL && !p->is_pinned;) {
         if ((*at)->stream == b->stream) {
@@ -60,10 +63,12 @@ void fl_collect_pending(struct fl_gpu_pool *p)
 {
     for (struct fl_pool_block *b = p->pending.first, *next; b != NULL; b = next) {
         next = b->newer;
+        fl_assert(b->state == FL_BLOCK_PENDING);
         if (!is_done(b)) {
             continue;
         }
         for (struct fl_pool_use *u = b->use; u != NULL; u = u->next) {
+            fl_assert(u->stream->awaited != 0);
             u->stream->awaited--;
         }
         b->stream->awaited -= b->waits_own;
@@ -76,6 +81,7 @@ void fl_collect_pending(struct fl_gpu_pool *p)
 
 void fl_collect_release_held(struct fl_gpu_pool *p)
 {
+    fl_assert(fl_pool_is_locked(p));
     for (struct fl_pool_block *b = p->pending.first; b != NULL; b = b->newer) {
         b->stamp = b->stamp == FL_POOL_HELD ? 0 : b->stamp;
     }
@@ -84,6 +90,7 @@ void fl_collect_release_held(struct fl_gpu_pool *p)
 
 bool fl_collect_add(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
+    fl_assert(fl_pool_is_locked(p) && b->state == FL_BLOCK_TRANSIT);
     b->state = FL_BLOCK_GARBAGE;
     fl_list_append(&p->garbage, b);
     p->garbage_bytes += b->len;
@@ -122,6 +129,7 @@ static struct fl_pool_block *sorted(struct fl_pool_block *list)
             b = merged(run[i], b);
             run[i] = NULL;
         }
+        fl_assert(i < sizeof run / sizeof run[0]);
         run[i] = b;
         top = i > top ? i : top;
     }
@@ -137,6 +145,7 @@ void fl_collect_batch(struct fl_gpu_pool *p, bool all)
     double enough = fraction * (double)p->garbage_bytes;
     size_t reclaimed = 0;
 
+    fl_assert(fl_pool_is_locked(p));
     if (fraction <= 0 || p->garbage.first == NULL) {
         return;
     }
@@ -144,6 +153,7 @@ void fl_collect_batch(struct fl_gpu_pool *p, bool all)
     p->garbage = (struct fl_pool_list){NULL, NULL};
     for (b = fraction < 1 ? sorted(b) : b; b != NULL; b = next) {
         next = b->newer;
+        fl_assert(b->state == FL_BLOCK_GARBAGE);
         if (fraction < 1 && (double)reclaimed >= enough) {
             fl_list_append(&p->garbage, b);
             continue;
@@ -152,6 +162,7 @@ void fl_collect_batch(struct fl_gpu_pool *p, bool all)
         b->waits_own |= !p->o.gc_fast;
         fl_collect_dispose(p, b);
     }
+    fl_assert(reclaimed <= p->garbage_bytes);
     p->garbage_bytes -= reclaimed;
     p->s.gc_batches++;
     p->s.gc_bytes += reclaimed;

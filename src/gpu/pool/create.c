@@ -114,6 +114,7 @@ static int empty(struct fl_gpu_pool *p)
     size_t released;
     int rc = 0;
 
+    fl_assert(!fl_lock_is_held(FL_RANK_RUNTIME, 1));
     fl_lock_acquire(&p->lock);
     p->is_graph = false; /* there is none any more */
     fl_collect_batch(p, true);

@@ -15,19 +15,23 @@ static void queue(struct fl_pool_stream *s, struct fl_pool_event *e)
     *at = e;
     s->last = e->next == NULL ? e : s->last;
     s->events++;
+    fl_assert(s->last != NULL && s->last->next == NULL && s->last->covers >= e->covers);
 }
 
 static struct fl_pool_event *unqueue(struct fl_pool_stream *s, struct fl_pool_event *e)
 {
     struct fl_pool_event **at = &s->first, *before = NULL;
 
+    fl_assert(s->events != 0);
     while (*at != e) {
+        fl_assert(*at != NULL);
         before = *at;
         at = &(*at)->next;
     }
     *at = e->next;
     s->last = s->last == e ? before : s->last;
     s->events--;
+    fl_assert((s->first == NULL) == (s->events == 0) && (s->first == NULL) == (s->last == NULL));
     return e;
 }
 
@@ -50,6 +54,7 @@ static struct fl_pool_event *take_event(struct fl_gpu_pool *p, struct fl_pool_st
 {
     struct fl_pool_event **at = &p->events;
 
+    fl_assert(fl_pool_is_locked(p));
     if (s->last != NULL && s->events >= FL_POOL_EVENTS_MOST) {
         return unqueue(s, s->last);
     }
@@ -89,6 +94,7 @@ static int record_event(struct fl_gpu_pool *p, const struct fl_pool_stream *s, b
 {
     bool went;
 
+    fl_assert(!fl_lock_is_held(FL_RANK_RUNTIME, 1));
     if (asks && fl_stream_is_capturing(p, s)) {
         return -EINPROGRESS;
     }
@@ -106,6 +112,7 @@ static int record_event(struct fl_gpu_pool *p, const struct fl_pool_stream *s, b
 
 int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool asks)
 {
+    fl_assert(fl_pool_is_locked(p));
     if (s->id == 0 && (uintptr_t)s->handle > FL_STREAM_PER_THREAD) {
         int located = fl_stream_locate(p, s); /* which asks */
         if (located != 0) {
@@ -137,6 +144,7 @@ void fl_stream_release(struct fl_gpu_pool *p, struct fl_pool_stream *t)
 {
     struct fl_pool_block *b;
 
+    fl_assert(fl_pool_is_locked(p));
     if (!p->is_pinned && p->streams->next == NULL) {
         return; /* no other stream is there to have it */
     }
@@ -154,6 +162,7 @@ static void look_at_events(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
     fl_CUresult code = FL_CUDA_SUCCESS;
 
+    fl_assert(fl_pool_is_locked(p));
     while (s->first != NULL && code == FL_CUDA_SUCCESS) {
         struct fl_pool_event *e = unqueue(s, s->first);
         fl_lock_release(&p->lock);
@@ -177,6 +186,7 @@ int fl_stream_ask(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
     int rc = 0;
 
+    fl_assert(fl_pool_is_locked(p));
     if (s->covered < s->stamped) {
         rc = s->lasts && !s->is_gone ? fl_stream_cover(p, s, true) : -EPERM;
     }
@@ -190,6 +200,7 @@ static void move_frees(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct f
 {
     uint64_t now = fl_stream_stamp(p, s);
 
+    fl_assert(s != t);
     for (struct fl_pool_block *b = t->free.first, *next; b != NULL; b = next) {
         next = b->newer;
         if (b->stamp > upto) {
@@ -208,6 +219,7 @@ int fl_stream_wait(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_po
 {
     int rc = 0;
 
+    fl_assert(fl_pool_is_locked(p));
     if (t->safe >= stamp) {
         fl_stream_release(p, t);
         return 0;
@@ -244,6 +256,7 @@ int fl_stream_drain(struct fl_gpu_pool *p)
 {
     int first = 0;
 
+    fl_assert(fl_pool_is_locked(p));
     for (struct fl_pool_stream *s = p->streams; s != NULL && !fl_pool_is_shut(p); s = s->next) {
         if (s->safe >= s->stamped || s->blocks + s->awaited == 0) {
             continue;
@@ -290,6 +303,7 @@ static int sync_elsewhere(fl_CUcontext context)
     fl_CUcontext was;
     int rc = fl_cuda_status(fl_cuda.cuCtxPushCurrent(context), "cuCtxPushCurrent", 0);
 
+    fl_assert(!fl_lock_is_held(FL_RANK_RUNTIME, 1));
     if (rc == 0) {
         rc = fl_cuda_status(fl_cuda.cuCtxSynchronize(), "cuCtxSynchronize", 0);
         (void)fl_cuda.cuCtxPopCurrent(&was);
@@ -300,6 +314,7 @@ static int sync_elsewhere(fl_CUcontext context)
 /* Pinned memory other devices' streams use, too. Lock: held, given up for the driver. */
 static int sync_contexts(struct fl_gpu_pool *p)
 {
+    fl_assert(fl_pool_is_locked(p));
     fl_lock_release(&p->lock);
     int rc = fl_pool_status(p, fl_cuda.cuCtxSynchronize(), "cuCtxSynchronize", 0);
     fl_lock_acquire(&p->lock);

@@ -9,6 +9,7 @@
 
 void fl_list_append(struct fl_pool_list *l, struct fl_pool_block *b)
 {
+    fl_assert((l->first == NULL) == (l->last == NULL));
     b->older = l->last;
     b->newer = NULL;
     *(l->last != NULL ? &l->last->newer : &l->first) = b;
@@ -17,6 +18,7 @@ void fl_list_append(struct fl_pool_list *l, struct fl_pool_block *b)
 
 void fl_list_prepend(struct fl_pool_list *l, struct fl_pool_block *b)
 {
+    fl_assert((l->first == NULL) == (l->last == NULL));
     b->older = NULL;
     b->newer = l->first;
     *(l->first != NULL ? &l->first->older : &l->last) = b;
@@ -32,12 +34,15 @@ void fl_list_insert(struct fl_pool_list *l, struct fl_pool_block *b)
     }
     b->older = older;
     b->newer = older != NULL ? older->newer : l->first;
+    fl_assert(b->newer == NULL || b->newer->stamp > b->stamp);
     *(b->older != NULL ? &b->older->newer : &l->first) = b;
     *(b->newer != NULL ? &b->newer->older : &l->last) = b;
 }
 
 void fl_list_remove(struct fl_pool_list *l, struct fl_pool_block *b)
 {
+    fl_assert((b->older != NULL ? b->older->newer : l->first) == b);
+    fl_assert((b->newer != NULL ? b->newer->older : l->last) == b);
     *(b->older != NULL ? &b->older->newer : &l->first) = b->newer;
     *(b->newer != NULL ? &b->newer->older : &l->last) = b->older;
     b->older = b->newer = NULL;
@@ -45,6 +50,8 @@ void fl_list_remove(struct fl_pool_list *l, struct fl_pool_block *b)
 
 void fl_list_replace(struct fl_pool_list *l, struct fl_pool_block *old, struct fl_pool_block *b)
 {
+    fl_assert((old->older != NULL ? old->older->newer : l->first) == old);
+    fl_assert((old->newer != NULL ? old->newer->older : l->last) == old);
     b->older = old->older;
     b->newer = old->newer;
     *(b->older != NULL ? &b->older->newer : &l->first) = b;
@@ -114,6 +121,7 @@ static void tree_insert(struct fl_pool_block **root, struct fl_pool_block *b)
     b->left = b->right = NULL;
     if (t != NULL) {
         t = splay(t, b->len, b->address);
+        fl_assert(order(b->len, b->address, t) != 0);
         if (order(b->len, b->address, t) < 0) {
             b->left = t->left;
             b->right = t;
@@ -131,6 +139,7 @@ static void tree_remove(struct fl_pool_block **root, struct fl_pool_block *b)
 {
     struct fl_pool_block *t = splay(*root, b->len, b->address); /* is b now */
 
+    fl_assert(t == b);
     if (t->left == NULL) {
         *root = t->right;
     } else {
@@ -152,6 +161,7 @@ static struct fl_pool_block *tree_find(struct fl_pool_block **root, size_t len)
     if ((*root)->right != NULL) {
         (*root)->right = splay((*root)->right, len, 0);
     }
+    fl_assert((*root)->right == NULL || (*root)->right->len >= len);
     return (*root)->right;
 }
 
@@ -164,11 +174,13 @@ static struct fl_pool_block **root_of(struct fl_gpu_pool *p, struct fl_pool_stre
 
 void fl_set_insert(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
+    fl_assert(fl_pool_is_locked(p) && b->state == FL_BLOCK_FREE);
     tree_insert(root_of(p, b->stream, b->chunk->is_slab), b);
 }
 
 void fl_set_remove(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
+    fl_assert(fl_pool_is_locked(p) && b->state == FL_BLOCK_FREE);
     tree_remove(root_of(p, b->stream, b->chunk->is_slab), b);
 }
 
@@ -177,5 +189,7 @@ struct fl_pool_block *fl_set_find(struct fl_gpu_pool *p, struct fl_pool_stream *
 {
     struct fl_pool_block *b = tree_find(root_of(p, s, slab), len);
 
+    fl_assert(fl_pool_is_locked(p));
+    fl_assert(b == NULL || (b->state == FL_BLOCK_FREE && b->len >= len));
     return b != NULL && p->strategy->is_binned && b->len != len ? NULL : b;
 }

@@ -36,6 +36,7 @@ int fl_pool_enter(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
 void fl_pool_leave(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
 {
     fl_lock_acquire(&p->lock);
+    fl_assert(p->driver_calls != 0);
     p->driver_calls--;
     if (g->relaxed) {
         fl_pool_given(p);
@@ -46,6 +47,7 @@ void fl_pool_leave(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
 
 void fl_pool_wake(struct fl_gpu_pool *p)
 {
+    fl_assert(fl_pool_is_locked(p) && p->waiting != 0);
     (void)fl_sys.wake(&p->given, INT_MAX);
 }
 
@@ -61,6 +63,7 @@ int fl_pool_status(struct fl_gpu_pool *p, fl_CUresult code, const char *call, si
 
 void fl_fallback_settle(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool others)
 {
+    fl_assert(fl_pool_is_locked(p));
     for (struct fl_pool_stream *t = p->streams; t != NULL && !fl_pool_is_shut(p); t = t->next) {
         bool foreign = p->is_pinned || (t != s && others);
         if (foreign) {
@@ -95,6 +98,7 @@ static struct fl_pool_block *find(const struct fallback *c)
 /* Lock: held. */
 static bool take(struct fallback *c)
 {
+    fl_assert(fl_pool_is_locked(c->p));
     c->got = find(c);
     if (c->got == NULL && fl_block_join(c->p, c->s)) {
         c->got = find(c);
@@ -120,6 +124,7 @@ static bool ask(struct fallback *c)
  * event covers yet others may have some day. Lock: held. */
 static void seen(struct fallback *c)
 {
+    fl_assert(fl_pool_is_locked(c->p));
     if (!c->s->lasts && c->s->covered < c->s->stamped) {
         (void)fl_stream_cover(c->p, c->s, true);
     }
@@ -207,12 +212,14 @@ static bool more_was_given(struct fl_gpu_pool *p, uint32_t before, uint64_t unti
 
     fl_lock_acquire(&p->lock);
     p->waiting++;
+    fl_assert(p->driver_calls >= p->waiting);
     bool waits = p->driver_calls > p->waiting;
     fl_lock_release(&p->lock);
     while ((now_ns = fl_sys.now_ns()) < until_ns && waits && given(p) == before) {
         (void)fl_sys.wait(&p->given, before, until_ns - now_ns); /* a handler may end it early */
     }
     fl_lock_acquire(&p->lock);
+    fl_assert(p->waiting != 0);
     p->waiting--;
     fl_lock_release(&p->lock);
     return now_ns < until_ns && given(p) != before;
@@ -282,11 +289,13 @@ int fl_fallback_alloc(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool capt
     struct fallback c = {p, s, len, requested, fl_set_is_small(p, len), false, NULL};
     int rc = captures ? captured(&c) : search(&c);
 
+    fl_assert(len >= requested && !fl_lock_is_held(FL_RANK_RUNTIME, 1));
     if (rc == -EINPROGRESS) {
         fl_lock_acquire(&p->lock);
         p->s.capture_refusals++;
         fl_lock_release(&p->lock);
     }
+    fl_assert((rc == 0) == (c.got != NULL));
     *out = c.got;
     return rc;
 }

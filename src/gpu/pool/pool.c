@@ -18,6 +18,7 @@ static struct fl_pool_block *hit(struct fl_gpu_pool *p, struct fl_pool_stream *s
 {
     struct fl_pool_block *b = fl_block_take(p, s, len, fl_set_is_small(p, len));
 
+    fl_assert(fl_pool_is_locked(p));
     if (b != NULL) {
         fl_block_used(p, b, requested);
         p->s.hits++;
@@ -51,6 +52,7 @@ static FL_APART int alloc_slowly(struct fl_gpu_pool *p, size_t size, size_t len,
         rc = fl_fallback_alloc(p, s, captured, len, size, &b);
     }
     if (rc == 0) {
+        fl_assert(b->state == FL_BLOCK_USED && b->len >= len);
         *out = b->address;
         fl_lock_acquire(&p->lock);
         b->in_graph = captures && p->is_blind;
@@ -79,6 +81,7 @@ int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint6
     }
     const struct fl_stream_name name = fl_stream_named(pool, stream);
     size_t len = pool->strategy->round(pool, size);
+    fl_assert(len >= size);
     if (len <= pool->max_direct) {
         fl_lock_acquire(&pool->lock);
         struct fl_pool_stream *s = fl_stream_lasting(pool, name);
@@ -99,6 +102,7 @@ int fl_gpu_pool_alloc(struct fl_gpu_pool *pool, size_t size, void *stream, uint6
 static uint64_t stamp_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
                             struct fl_pool_use *uses)
 {
+    fl_assert(fl_pool_is_locked(p));
     for (struct fl_pool_use *u = uses; u != NULL; u = u->next) {
         u->stamp = fl_stream_stamp(p, u->stream);
     }
@@ -113,6 +117,7 @@ static int cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
 {
     int told = 0, rc;
 
+    fl_assert(fl_pool_is_locked(p));
     for (const struct fl_pool_use *u = uses; u != NULL; u = u->next) {
         if (!u->stream->is_gone && u->stream->covered < u->stamp) {
             rc = fl_stream_cover(p, u->stream, true);
@@ -147,6 +152,7 @@ static int return_used(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct f
     size_t requested = b->requested;
     int rc = wait_for_users(p, s, b);
 
+    fl_assert(fl_pool_is_locked(p) && b->state == FL_BLOCK_TRANSIT);
     if (rc != 0) {
         return rc;
     }
@@ -172,6 +178,7 @@ static int give_back(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_
     int rc = fl_pool_enter(p, &g);
     bool entered = rc == 0;
 
+    fl_assert(b->chunk->is_direct);
     fl_lock_acquire(&p->lock);
     if (entered) {
         rc = return_used(p, s, b);
@@ -191,6 +198,8 @@ static int give_back(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_
 static FL_INLINE void end_block(struct fl_gpu_pool *p, struct fl_pool_stream *s,
                                 struct fl_pool_block *b, uint64_t stamp, bool captured)
 {
+    fl_assert(fl_pool_is_locked(p));
+    fl_assert(b->state == FL_BLOCK_USED || b->state == FL_BLOCK_TRANSIT);
     fl_block_unused(p, b);
     b->state = FL_BLOCK_TRANSIT;
     fl_block_assign(b, s, stamp);
@@ -261,6 +270,7 @@ static FL_APART int free_slowly(struct fl_gpu_pool *p, struct fl_pool_block *b,
     bool asks = (live && name.handle != FL_GPU_HOST) || b->use != NULL;
     int rc = asks ? fl_pool_enter_light(p, &g) : 0, entered = asks && rc == 0;
 
+    fl_assert(b->state == FL_BLOCK_TRANSIT && !fl_lock_is_held(FL_RANK_RUNTIME, 1));
     if (rc == 0) {
         rc = live ? fl_stream_see(p, name, &captured, &s) : taker_of(p, b, &s);
     }

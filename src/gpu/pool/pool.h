@@ -179,6 +179,20 @@ struct fl_gpu_pool {
     struct fl_gpu_track track;
 };
 
+/* By the calling thread. */
+static inline bool fl_pool_is_locked(const struct fl_gpu_pool *p)
+{
+    return fl_lock_is_busy(&p->lock) && fl_lock_is_held(FL_RANK_RUNTIME, 1);
+}
+/* P1, as far as one block tells. */
+static inline bool fl_block_is_sound(const struct fl_pool_block *b)
+{
+    const struct fl_pool_block *l = b->before, *r = b->after;
+
+    return b->len != 0 && (l == NULL || (l->address + l->len == b->address && l->after == b)) &&
+           (r == NULL || (b->address + b->len == r->address && r->before == b));
+}
+
 /* ---- table.c ---- */
 
 struct fl_pool_block *fl_table_find(const struct fl_gpu_pool *p, uint64_t address);

@@ -75,6 +75,7 @@ static int grow_by_chunk(struct fl_gpu_pool *p, size_t len, size_t *out, bool *d
     if (!p->is_pinned) { /* the driver takes so much anyway: the rest is the next request's */
         *out = fl_gpu_cost(*out);
     }
+    fl_assert(*out >= len);
     *direct = false;
     return 0;
 }

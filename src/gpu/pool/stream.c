@@ -37,6 +37,7 @@ static struct fl_pool_stream **chain_of(const struct fl_gpu_pool *p, const void 
 {
     uint64_t key = (uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15);
 
+    fl_assert(fl_is_pow2(p->handles));
     return &p->by_handle[key >> 32 & (p->handles - 1)];
 }
 
@@ -103,6 +104,7 @@ struct fl_pool_stream *fl_stream_of_captures(const struct fl_gpu_pool *p,
 {
     struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, name.handle) : NULL;
 
+    fl_assert(fl_pool_is_locked(p));
     while (s != NULL && (!is_named(s, name) || s->id != 0 || s->handle == NULL ||
                          (s->thread != 0 && s->thread != fl_stream_thread()))) {
         s = s->alike;
@@ -119,6 +121,7 @@ struct fl_pool_stream *fl_stream_numbered(const struct fl_gpu_pool *p, uint64_t 
 {
     struct fl_pool_stream *s = p->streams;
 
+    fl_assert(fl_pool_is_locked(p));
     while (s != NULL && s->number != number) {
         s = s->next;
     }
@@ -139,6 +142,7 @@ static bool more_chains(struct fl_gpu_pool *p)
 {
     size_t n = p->handles == 0 ? 64 : 2 * p->handles;
 
+    fl_assert(fl_pool_is_locked(p));
     if (p->known < p->handles) {
         return true;
     }
@@ -172,6 +176,7 @@ static struct fl_pool_stream *record(struct fl_gpu_pool *p, unsigned own)
 {
     struct fl_pool_stream *s = p->driver_calls <= own ? p->streams : NULL;
 
+    fl_assert(fl_pool_is_locked(p));
     while (s != NULL && !is_unused(p, s)) {
         s = s->next;
     }
@@ -196,7 +201,9 @@ void fl_stream_leave(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
     struct fl_pool_stream **at = chain_of(p, s->handle);
 
+    fl_assert(fl_pool_is_locked(p) && p->known != 0 && !s->is_gone);
     while (*at != s) {
+        fl_assert(*at != NULL);
         at = &(*at)->alike;
     }
     *at = s->alike;
@@ -206,6 +213,7 @@ void fl_stream_leave(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 
 static void lose(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
+    fl_assert(fl_pool_is_locked(p));
     if (!s->is_gone) {
         fl_stream_leave(p, s);
         s->is_lost = true;
@@ -232,6 +240,7 @@ bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *
     int status = FL_CU_STREAM_CAPTURE_STATUS_NONE;
     bool went;
 
+    fl_assert(!fl_lock_is_held(FL_RANK_RUNTIME, 1));
     if (s == &p->host || fl_stream_go(p, s, &went) != 0) {
         return false;
     }
@@ -272,6 +281,7 @@ int fl_stream_locate(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
     fl_CUcontext context = s->context;
 
+    fl_assert(fl_pool_is_locked(p));
     fl_lock_release(&p->lock);
     int rc = fl_stream_is_capturing(p, s) ? -EINPROGRESS : look_where(p, s->handle, &context);
     fl_lock_acquire(&p->lock);
@@ -288,6 +298,7 @@ static struct fl_pool_stream *find(struct fl_gpu_pool *p, const struct fl_pool_s
     const struct fl_stream_name name = {seen->handle, seen->context};
     struct fl_pool_stream *found = NULL, *next;
 
+    fl_assert(fl_pool_is_locked(p));
     for (struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, seen->handle) : NULL; s != NULL;
          s = next) {
         next = s->alike;
@@ -305,6 +316,7 @@ static struct fl_pool_stream *add(struct fl_gpu_pool *p, const struct fl_pool_st
 {
     struct fl_pool_stream *s = more_chains(p) ? record(p, 1) : NULL;
 
+    fl_assert(fl_pool_is_locked(p));
     if (s != NULL) {
         s->handle = seen->handle;
         s->context = seen->context;
@@ -362,6 +374,7 @@ int fl_stream_see(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captu
 
 struct fl_pool_stream *fl_stream_limbo(struct fl_gpu_pool *p)
 {
+    fl_assert(fl_pool_is_locked(p));
     if (p->limbo == NULL && (p->limbo = record(p, 0)) != NULL) {
         p->limbo->number = ++p->numbers;
         p->limbo->is_lost = true;
@@ -371,6 +384,7 @@ struct fl_pool_stream *fl_stream_limbo(struct fl_gpu_pool *p)
 
 uint64_t fl_stream_stamp(const struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
+    fl_assert(fl_pool_is_locked(p));
     if (!s->is_gone || s->is_lost) { /* retired: nothing more was submitted to it */
         s->stamped = atomic_load_explicit(&p->epoch, memory_order_relaxed);
     }

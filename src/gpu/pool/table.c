@@ -40,6 +40,7 @@ void fl_table_insert(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
     size_t mask = entries(p) - 1, i = home(p, b->address);
 
+    fl_assert(entries(p) >= 2 * p->records && fl_table_find(p, b->address) == NULL);
     while (p->entry[i].block != NULL) {
         i = (i + 1) & mask;
     }
@@ -51,6 +52,7 @@ void fl_table_remove(struct fl_gpu_pool *p, const struct fl_pool_block *b)
     size_t mask = entries(p) - 1, hole = home(p, b->address);
 
     while (p->entry[hole].block != b) {
+        fl_assert(p->entry[hole].block != NULL);
         hole = (hole + 1) & mask;
     }
     /* What was pushed past the hole moves back into it. */
@@ -115,6 +117,7 @@ struct fl_pool_block *fl_record_get(struct fl_gpu_pool *p)
 
 void fl_record_put(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
+    fl_assert(b->stream == NULL);
     b->right = p->spare;
     p->spare = b;
 }

@@ -38,6 +38,7 @@ static struct fl_gpu_pool *made_now(struct fl_shim *shim, int device)
     (void)pthread_mutex_unlock(&shim->mutex);
     struct fl_gpu_pool *fresh = fl_shim_make(shim, device, &gpu);
     (void)pthread_mutex_lock(&shim->mutex);
+    fl_assert(shim->making != 0);
     shim->making--;
     struct fl_gpu_pool *p = atomic_load_explicit(&shim->pool[device], memory_order_relaxed);
     if (p == NULL && fresh != NULL) {

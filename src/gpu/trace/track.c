@@ -109,6 +109,7 @@ static bool read_devices(struct reading *r)
 {
     const struct fl_gpu_track *t;
 
+    fl_assert(r->first >= 0 && r->first + r->n <= FL_GPU_DEVICES);
     if (!fl_gpu_tracks_acquire(r->soon, &t)) {
         return false;
     }

@@ -122,6 +122,7 @@ static size_t match_step(const struct merge *m, const struct fl_lives *other, ui
         .a = m->steps, .b = other, .scale = log_of_all(other) - log_of_all(m->steps)};
     size_t n = 0;
 
+    fl_assert(other->n <= most_lives(m->n));
     memset(match, 0xff, m->n * sizeof *match); /* NONE */
     for (size_t i = 0, j = 0; i < m->n && j < other->n; i++, j++) {
         if (unlike(&t, i, j) > LIKE) {
@@ -143,6 +144,7 @@ static int match_all(struct merge *m)
         const struct fl_lives *s = &m->steps[j];
         size_t most = fl_max(m->n, s->n), matched = 0;
         m->match[j] = fl_bump_carve(&m->room, m->n, sizeof *m->match[j]);
+        fl_assert(!m->room.is_short);
         if (s->n <= most_lives(m->n)) {
             matched = match_step(m, s, m->match[j]);
         }
@@ -206,6 +208,7 @@ static enum fl_slot_kind kind_of(const struct merge *m, size_t slot)
     }
     /* What the newest step's block comes to may not be known yet: the older ones are asked
      * first. */
+    fl_assert(seen != 0 && never <= seen);
     never += newest_never && (seen == 1 || never > 0);
     bool kept = 2 * never > seen || (2 * never == seen && newest_never);
     return kept ? FL_SLOT_KEPT : kind;
@@ -255,9 +258,11 @@ static void lengthen(const struct merge *m, size_t j)
     /* of each number of the step's lives, how many slots are born with the last of them */
     uint32_t *born = fl_bump_carve(&room, s->n + 1, sizeof *born);
 
+    fl_assert(!room.is_short);
     memset(born, 0, (s->n + 1) * sizeof *born);
     for (size_t i = 0; i < m->n; i++) {
         if (m->match[j][i] != NONE) {
+            fl_assert(m->match[j][i] < s->n);
             born[m->match[j][i] + 1] = (uint32_t)i + 1;
         }
     }
@@ -277,6 +282,7 @@ static uint64_t peak_of(const struct fl_lives *s, const struct fl_slot *slot, st
 {
     uint64_t *change = fl_bump_carve(&room, s->n + 1, sizeof *change), live = 0, peak = 0;
 
+    fl_assert(!room.is_short);
     memset(change, 0, (s->n + 1) * sizeof *change);
     for (size_t i = 0; i < s->n; i++) {
         const struct fl_life *l = &s->life[i];
@@ -295,6 +301,7 @@ static uint64_t peak_of(const struct fl_lives *s, const struct fl_slot *slot, st
     }
     for (size_t i = 0; i < s->n; i++) {
         live += change[i];
+        fl_assert((int64_t)live >= 0);
         peak = fl_max(peak, live);
     }
     return peak;
@@ -354,6 +361,7 @@ int fl_merge(const struct fl_lives *steps, size_t nsteps, struct fl_slot *slot, 
     struct merge m = {.steps = steps, .nsteps = nsteps, .slot = slot, .n = steps[0].n};
     uintptr_t at = fl_align_up((uintptr_t)scratch, FL_CACHE_LINE);
 
+    fl_assert(nsteps != 0 && nsteps <= FL_MERGE_STEPS);
     *largest = 0;
     if (scratch_len < fl_merge_scratch(m.n, nsteps)) {
         return -ENOMEM;

@@ -16,6 +16,7 @@ static struct fl_record *nth_newest(struct fl_step_context *c, unsigned i)
 {
     unsigned newest = __atomic_load_n(&c->learn.newest, __ATOMIC_RELAXED);
 
+    fl_assert(i < FL_MERGE_STEPS && newest < FL_MERGE_STEPS);
     return &c->learn.record[(newest + FL_MERGE_STEPS - i) % FL_MERGE_STEPS];
 }
 
@@ -71,6 +72,7 @@ void fl_record_end(struct fl_step_context *c)
     if (!c->learn.recording) {
         return;
     }
+    fl_assert(!rec->closed && rec->life != NULL && rec->n <= FL_LIVES_MOST);
     rec->end = tick(c);
     rec->closed = !rec->full && rec->n != 0;
     before->complete = before->closed;
@@ -110,6 +112,7 @@ static void add_life(struct fl_step_context *c, struct fl_extent *e, size_t alig
 {
     struct fl_record *rec = nth_newest(c, 0);
 
+    fl_assert(rec->life != NULL && !rec->closed && rec->n <= FL_LIVES_MOST);
     if (rec->n == FL_LIVES_MOST) {
         rec->full = true;
         return;
@@ -128,6 +131,7 @@ static void add_life(struct fl_step_context *c, struct fl_extent *e, size_t alig
 /* A step that we know may have begun. */
 static void look_for_known(struct fl_step_context *c, size_t len)
 {
+    fl_assert(c->serve.layout == NULL);
     c->serve.recent[c->serve.step.requests++ % FL_SIGNATURE] = len;
     if (c->serve.step.requests == FL_SIGNATURE) {
         struct fl_layout *l = fl_replay_recognise(c, NULL);
@@ -203,6 +207,7 @@ void fl_plan_saw_resize(const struct fl_extent *e)
 {
     struct fl_life *life = find_life(fl_plan.context[e->watcher], e->life);
 
+    fl_assert(e->life != 0 && e->watcher < atomic_load(&fl_plan.ncontexts));
     if (life != NULL && e->len > life->size) {
         __atomic_store_n(&life->size, e->len, __ATOMIC_RELAXED);
     }
@@ -212,6 +217,7 @@ void fl_plan_saw_free(uint32_t watcher, uint32_t life)
 {
     struct fl_step_context *c = fl_plan.context[watcher];
 
+    fl_assert(life != 0 && watcher < atomic_load(&fl_plan.ncontexts));
     if (!is_current(c, life)) {
         return;
     }

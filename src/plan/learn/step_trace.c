@@ -30,6 +30,7 @@ static void append_life(struct fl_text *t, const struct fl_record *rec, uint32_t
 
 static void append_path(struct fl_text *t, const struct fl_step_context *c)
 {
+    fl_assert(c->who.id != 0 && c->who.id <= FL_CONTEXTS);
     fl_text_str(t, fl_plan.config.trace);
     fl_text_str(t, "/");
     fl_text_u64(t, (uint64_t)fl_call_pid());
@@ -48,9 +49,9 @@ void fl_trace_step(struct fl_step_context *c, const struct fl_record *rec)
     size_t lines = LINE * ((size_t)rec->n + 1), size = lines + PATH;
     char *buf = fl_own_map(&fl_plan.memory, size);
     pid_t tid = fl_call_tid();
-    struct fl_text t = fl_text_on(buf, lines);
 
     if (buf != NULL) {
+        struct fl_text t = fl_text_on(buf, lines);
         char *path = buf + lines; /* the caller's stack may be small */
         struct fl_text p = fl_text_on(path, PATH);
         append_path(&p, c);

@@ -34,6 +34,7 @@ typedef int give_back(struct fl_region *r, struct fl_inner *in, struct fl_range 
 
 static struct fl_range pages(const struct fl_arena *a, size_t at, size_t n)
 {
+    fl_assert((at + n) * fl_page.huge <= atomic_load_explicit(&a->height, memory_order_relaxed));
     return (struct fl_range){a->base + at * fl_page.huge, n * fl_page.huge};
 }
 
@@ -94,6 +95,7 @@ static size_t take_out(struct fl_arena *a, size_t most, give_back *to)
 {
     size_t given = 0, n;
 
+    fl_assert(fl_lock_is_held(FL_RANK_PLAN, 1));
     atomic_store(&a->thinned, true);
     atomic_thread_fence(memory_order_release); /* with what is claimed: fl_arena_was_thinned */
     for (size_t end = a->absent.granules / granules_of(1); end > 0 && given / fl_page.huge < most;
@@ -181,6 +183,7 @@ static bool has_words(struct fl_arena *a, size_t granules)
 {
     size_t words = 2 * words_of(granules);
 
+    fl_assert(fl_lock_is_held(FL_RANK_PLAN, 1));
     if (words <= a->words) {
         return true;
     }
@@ -215,6 +218,7 @@ bool fl_arena_raise(struct fl_arena *a, size_t height)
         count_missing(a);
         fl_plan_unlock();
     }
+    fl_assert(height <= a->limit && a->limit <= atomic_load(&a->height));
     return true;
 }
 
@@ -223,6 +227,7 @@ static bool open_with(struct fl_arena *a, size_t len)
 {
     size_t granules = len >> FL_GRANULE_SHIFT;
 
+    fl_assert(fl_lock_is_held(FL_RANK_PLAN, 1) && len % fl_page.huge == 0 && !fl_arena_is_open(a));
     a->inner.shift = FL_GRANULE_SHIFT;
     if (!has_words(a, granules) || fl_inner_open(fl_plan.region, &a->inner, len) != 0) {
         return false;
@@ -305,6 +310,7 @@ static FL_APART size_t shift(struct fl_arena *a, size_t at, size_t n)
                                           a->base + (at + done) * fl_page.huge) /
                                fl_page.huge
                          : 0;
+        fl_assert(moved <= run && done + moved <= n);
         note_gone(a, a->hand, moved);
         fl_bitmap_give(&a->claimed, granules_of(a->hand), granules_of(run));
         done += moved;

@@ -17,6 +17,7 @@ struct fl_arena *fl_arena_new(void)
         fl_plan.arenas = a;
     }
     if (a != NULL) {
+        fl_assert(!a->use.owned && a->use.held == 0);
         a->use.owned = true;
     }
     fl_plan_unlock();
@@ -25,6 +26,7 @@ struct fl_arena *fl_arena_new(void)
 
 void fl_arena_retire(struct fl_arena *a)
 {
+    fl_assert(a->use.owned);
     atomic_store(&a->draining, true);
     /* Comes before the look at the bitmap: a block is seen there, or its free sees `draining`. */
     atomic_thread_fence(memory_order_seq_cst);

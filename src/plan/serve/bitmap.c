@@ -17,6 +17,7 @@ static inline struct ends ends_of(const struct fl_bitmap *c, size_t first, size_
     struct ends ends = {&c->word[first / BITS], &c->word[last / BITS], UINT64_MAX << first % BITS,
                         UINT64_MAX >> (BITS - 1 - last % BITS)};
 
+    fl_assert(n != 0 && n <= c->granules && first <= c->granules - n);
     if (ends.first == ends.last) {
         ends.head = ends.tail &= ends.head;
     }
@@ -89,6 +90,7 @@ size_t fl_bitmap_count(const struct fl_bitmap *c, size_t n)
 {
     size_t count = 0;
 
+    fl_assert(n <= c->granules);
     for (size_t at = 0; at < n; at += BITS) {
         uint64_t bits = atomic_load_explicit(&c->word[at / BITS], memory_order_relaxed);
         count += (size_t)__builtin_popcountll(bits & UINT64_MAX >> (BITS - fl_min(n - at, BITS)));

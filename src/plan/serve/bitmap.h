@@ -18,6 +18,7 @@ static inline uint64_t fl_bitmap_mask(size_t first, size_t n)
 {
     size_t at = first % FL_BITMAP_BITS;
 
+    fl_assert(n != 0);
     return n - 1 < FL_BITMAP_BITS - at ? (UINT64_MAX >> (FL_BITMAP_BITS - n)) << at : 0;
 }
 

@@ -20,6 +20,7 @@ static FL_APART void give_long(struct fl_arena *a, struct fl_extent *e)
 {
     size_t granule = (size_t)(e - a->inner.block);
 
+    fl_assert(granule + fl_granules(e->len) <= a->claimed.granules);
     fl_bitmap_give(&a->claimed, granule, fl_granules(e->len));
     if (FL_UNLIKELY(atomic_load(&a->draining))) {
         drain(a);
@@ -31,6 +32,7 @@ static FL_INLINE void give_block(struct fl_arena *a, struct fl_extent *e)
     size_t word = ((uintptr_t)e - (uintptr_t)a->inner.block) / (FL_BITMAP_BITS * sizeof *e);
     uint64_t mask = e->planned.mask;
 
+    fl_assert((size_t)(e - a->inner.block) < a->claimed.granules);
     fl_assert(atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_CACHED);
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
     if (FL_UNLIKELY(mask == 0)) {
@@ -47,6 +49,7 @@ static FL_COLD void give_handled(struct fl_arena *a, struct fl_extent *e)
 {
     int saved = errno;
 
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
     if (fl_inner_renew(fl_plan.region, e)) { /* else it stays claimed, for good */
         give_block(a, e);
     }
@@ -100,6 +103,7 @@ bool fl_plan_resize(struct fl_extent *e, size_t len)
     size_t had = fl_granules(e->len);
     size_t want = fl_granules(len);
 
+    fl_assert(fl_extent_is_live(e) && had != 0 && want != 0);
     if (want != had && fl_extent_is_user_remapped(e)) {
         return false; /* no other block may have a part of it as it is */
     }

@@ -14,6 +14,7 @@ struct fl_layout *fl_layout_new(size_t n)
 {
     struct fl_layout *l = fl_own_map(&fl_plan.memory, bytes_of(n));
 
+    fl_assert(n != 0 && n <= FL_LIVES_MOST);
     if (l != NULL) {
         l->n = (uint32_t)n;
         l->slot = (struct fl_slot *)&l->entry[n + 1];
@@ -50,6 +51,7 @@ static void set_spot(const struct fl_layout *l, struct fl_plan_entry *entry, int
     bool has_place = granule + n <= l->height >> FL_GRANULE_SHIFT;
     bool constant = entry->least == entry->most && entry->most % fl_page.base == 0;
 
+    fl_assert(offset == FL_PACK_NONE || offset % FL_GRANULE == 0);
     entry->granule[parity] = granule;
     entry->word[parity] = granule / FL_BITMAP_BITS;
     entry->mask[parity] = has_place && constant ? fl_bitmap_mask(granule, n) : 0;

@@ -92,6 +92,7 @@ static bool switch_layout(struct fl_step_context *c)
     if (l == NULL || !fl_arena_raise(c->serve.arena, l->height)) {
         return false;
     }
+    fl_assert(l->n >= FL_SIGNATURE && c->serve.step.requests <= FL_AHEAD);
     exempt(c);
     c->serve.layout = l;
     fl_replay_resume(c);
@@ -131,6 +132,7 @@ static struct fl_extent *at_entry(struct fl_step_context *c, const struct fl_pla
 {
     uint32_t granule = s->granule[c->serve.cursor.parity];
 
+    fl_assert(granule != FL_ENTRY_NONE && c->serve.arena != NULL);
     fl_assert(len <= s->most);
     struct fl_extent *e = fl_arena_take(c->serve.arena, granule, len, s->room);
     bool again =
@@ -180,6 +182,7 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
     }
     struct fl_extent *e = at_entry(c, s, len);
     if (FL_LIKELY(e != NULL)) {
+        fl_assert(e->len == len && fl_extent_is_live(e));
         note_hits(c, 1, len);
         return e;
     }
@@ -209,6 +212,7 @@ struct fl_extent *fl_plan_take(size_t len, size_t align)
     atomic_store_explicit(&c->inside, true, memory_order_relaxed);
     fl_plan_cursor = &fl_plan_no_cursor;
     atomic_signal_fence(memory_order_seq_cst);
+    fl_assert(fl_plan_mine == c && (fl_plan_wants & FL_PLAN_REPLAY) != 0);
     fl_replay_count(c);
     if (FL_UNLIKELY(align > FL_GRANULE)) { /* too much is asked of its address: not planned */
         note_request(c, len);

@@ -8,6 +8,7 @@ void fl_serve_let_go(struct fl_step_context *c)
 {
     c->steps_away = 0;
     if (c->serve.arena != NULL) {
+        fl_assert(c->serve.arena->use.owned);
         fl_arena_retire(c->serve.arena);
         c->serve.arena = NULL;
     }
@@ -76,11 +77,13 @@ bool fl_replay_begin(struct fl_step_context *c)
     s->cursor.parity ^= 1;
     s->cursor.next = s->counted = s->layout->entry;
     s->end = s->layout->entry + s->layout->n;
+    fl_assert(s->cursor.parity <= 1);
     return true;
 }
 
 void fl_replay_resume(struct fl_step_context *c)
 {
+    fl_assert(c->serve.layout->n >= FL_SIGNATURE);
     c->serve.cursor.next = c->serve.counted = c->serve.layout->entry + FL_SIGNATURE;
     c->serve.end = c->serve.layout->entry + c->serve.layout->n;
 }
@@ -102,6 +105,8 @@ enum fl_end fl_replay_end(struct fl_step_context *c, bool beside)
     if (FL_UNLIKELY(s->layout == NULL)) { /* in a child: see fl_context_in_child */
         return FL_END_NOT;
     }
+    fl_assert(s->step.displaced <= s->step.mismatched && s->step.mismatched <= s->step.requests);
+    fl_assert(s->step.missed <= s->step.asked);
     bool differs = FL_UNLIKELY(s->step.mismatched != 0);
     bool mismatched = differs && s->step.mismatched - s->step.displaced > s->step.requests / 2;
     bool misses = differs && !mismatched &&

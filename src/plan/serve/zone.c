@@ -101,6 +101,7 @@ static void add_to_zone(struct fl_plan_zone *z, const struct fl_slot *s)
     bool first = z->len == 0;
     uint64_t top[2];
 
+    fl_assert(s->zone <= FL_PLAN_ZONES && s->offset[1] != FL_PACK_NONE);
     for (int i = 0; i < 2; i++) {
         uint64_t begin = s->offset[i], end = begin + s->size, was = z->offset[i] + z->len;
         z->offset[i] = first ? begin : fl_min(z->offset[i], begin);

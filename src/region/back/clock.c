@@ -32,6 +32,7 @@ bool fl_region_tick(struct fl_region *r, uint32_t age)
 {
     struct fl_memory m;
 
+    fl_assert(!fl_region_is_locked(r));
     atomic_fetch_add_explicit(&r->epoch, 1, memory_order_relaxed);
     /* No lock held: what holds us up there holds up no other thread. */
     fl_memory_look(&m, &r->look.worker_scratch);
@@ -92,6 +93,7 @@ void fl_region_age_alone(struct fl_region *r)
 
 void fl_region_age_more(struct fl_region *r)
 {
+    fl_assert(!fl_region_is_locked(r));
     fl_region_lock(r);
     bool mine = r->clock.ages_more && !r->clock.is_aging && !r->clock.has_worker;
     r->clock.ages_more = r->clock.ages_more && !mine;

@@ -88,6 +88,7 @@ static bool are_pieces_due(struct fl_region *r, size_t len)
 
 static void give_pieces(struct fl_region *r)
 {
+    fl_assert(!fl_region_is_locked(r));
     fl_region_lock(r);
     size_t given = fl_pieces_smooth_unlocking(r, SIZE_MAX);
     given += fl_pieces_give_back_unlocking(r, 0, SIZE_MAX, UINT_MAX);

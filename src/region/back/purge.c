@@ -215,6 +215,7 @@ void fl_region_soften(struct fl_region *r)
         fl_region_unlock(r);
         taken = fl_region_soften_part(r, fl_extent_range(e));
         fl_region_lock(r);
+        fl_assert(fl_extent_state(e) == FL_EXTENT_ISOLATED);
         e->unreclaimable = taken ? 0 : e->unreclaimable;
         fl_isolated_return(r, e, false);
     }
@@ -271,6 +272,7 @@ size_t fl_region_release_more(struct fl_region *r)
 
 void fl_region_release(struct fl_region *r)
 {
+    fl_assert(!fl_region_is_locked(r));
     fl_region_lock(r);
     r->stats.releases++;
     fl_region_unlock(r);
@@ -294,6 +296,7 @@ void fl_region_tick_alone(struct fl_region *r)
     bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
     uint32_t age = tight ? 1 : FL_DECAY_TICKS;
 
+    fl_assert(!fl_region_is_locked(r));
     fl_region_lock(r);
     fl_pieces_note_tick(r);
     size_t most = beyond_kept(r, age, alone_most);

@@ -11,9 +11,11 @@ enum { BLOCK_SHARE = 64 };
 
 void fl_region_divide(struct fl_region *r, const struct fl_placing *p)
 {
+    fl_assert(p->nodes <= FL_ZONE_NODES);
     r->zones.placing = *p;
     r->pages.holes.mapped = p->mapped_own;
     r->zones.n = 2 * p->nodes + 2 + FL_SPREADS;
+    fl_assert(r->zones.n <= FL_ZONES);
     FL_EACH_ZONE(r, z)
     {
         fl_fit_start(z);

@@ -90,6 +90,7 @@ static size_t go_on(struct fl_ahead_slot *s, struct fl_range range)
     uintptr_t from = s->front;
     size_t len = fl_min(STEPS_A_RUN * fl_page.huge, fl_range_end(range) - from);
 
+    fl_assert(from >= range.base && from <= fl_range_end(range));
     s->front = end_of_touched((struct fl_range){from, len}, s->scans);
     return s->front - from;
 }
@@ -144,6 +145,7 @@ static bool next_part(struct fl_region *r, struct fl_ahead_slot *s, struct fl_ra
     size_t most = most_ahead(r, s, range.len), len = fl_align_down(most / 2, fl_page.huge);
     uintptr_t from = fl_max(s->front, fl_range_end(s->part));
 
+    fl_assert(from <= fl_range_end(range));
     len = fl_min(len, fl_range_end(range) - from);
     if (len < LEAST_HUGE * fl_page.huge || from + len - s->front > most || r->ahead.vain > slack) {
         return false;
@@ -188,6 +190,7 @@ static bool fill(struct fl_region *r, struct fl_ahead_slot *s, struct fl_range r
         return false;
     }
     s->filled += fl_page.huge;
+    fl_assert(s->filled <= s->part.len);
     return true;
 }
 

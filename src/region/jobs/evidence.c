@@ -88,6 +88,7 @@ static bool pick_one(struct fl_region *r, struct fl_thin_seen *k, const struct f
     struct fl_filled f = {0, 0, 0};
     bool told = page != 0 && fl_thin_filled(&r->pages, page, &f);
 
+    fl_assert(*i < FL_THIN_SAMPLES);
     k->cursor = page != 0 ? page + fl_page.huge : v->around.base;
     r->thin.picks -= page != 0;
     if (told && f.n > FL_THIN_FEW) {
@@ -120,6 +121,7 @@ void fl_evidence_count_kinds(struct fl_thin *t)
 {
     size_t of_kind[FL_LEFT_KINDS] = {0};
 
+    fl_assert(t->used <= FL_THIN_SLOTS);
     for (const struct fl_thin_slot *s = t->slot; s < t->slot + t->used; s++) {
         if (s->e != NULL) {
             of_kind[kind_of(s->len)] += s->len;

@@ -115,6 +115,7 @@ static bool must_wait(const struct fl_region *r)
 
 static uint64_t repair_base_pages(struct fl_region *r)
 {
+    fl_assert(!fl_region_is_locked(r));
     fl_region_lock(r);
     if (!r->repair.active && atomic_exchange(&r->pages.pace.left_base, false)) {
         start(r);

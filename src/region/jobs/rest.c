@@ -101,6 +101,7 @@ uint64_t fl_region_rest(struct fl_region *r)
     size_t from = crowd_from(r);
     struct fl_resting *s = &r->resting;
 
+    fl_assert(!fl_region_is_locked(r));
     fl_region_lock(r);
     struct use u = uses(r);
     bool crowd = u.threads >= from && fl_region_kept(r) == 0;

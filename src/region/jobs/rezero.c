@@ -93,6 +93,7 @@ uint64_t fl_region_rezero(struct fl_region *r)
         fl_region_unlock(r);
         size_t cleared = clear(r, e);
         fl_region_lock(r);
+        fl_assert(fl_extent_state(e) == FL_EXTENT_ISOLATED);
         z->credit -= fl_min(z->credit, cleared);
         r->stats.rezero_bytes += cleared;
         e->zeroed = fl_extent_range(e);

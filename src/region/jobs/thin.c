@@ -33,6 +33,7 @@ enum next { NEXT_CHANGE, NEXT_SOON, NEXT_NOW, NEXT_NEVER };
 
 void fl_thin_fork_child(struct fl_region *r)
 {
+    fl_assert(fl_region_is_locked(r) && r->thin.used <= FL_THIN_SLOTS);
     for (unsigned i = 0; i < r->thin.used; i++) {
         r->thin.slot[i].e = NULL;
     }
@@ -348,6 +349,7 @@ uint64_t fl_region_thin(struct fl_region *r)
         return UINT64_MAX;
     }
     t->known = turn;
+    fl_assert(t->at < FL_THIN_SLOTS);
     for (; t->todo != 0 && fl_sys.now_ns() - now < work_most; t->todo--) {
         look_at(r, &t->slot[t->at++], now + work_most);
     }

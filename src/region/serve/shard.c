@@ -55,6 +55,7 @@ static void leave_to(struct fl_region *r, struct fl_extent *e)
     struct fl_shard *s = &r->shards.of[fl_extent_zone(e)];
 
     fl_assert(fl_shards_have(&r->shards, fl_extent_zone(e)));
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
     e->next = atomic_load_explicit(&s->left, memory_order_relaxed);
     /* release: pairs with the exchange of who takes the chain; sequentially consistent: comes
      * before the caller's look at wants_worker, see fl_cache_put */

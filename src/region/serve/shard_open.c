@@ -64,6 +64,7 @@ void fl_shards_note_busy(struct fl_region *r)
     bool sharing = atomic_load_explicit(&r->shards.cursor, memory_order_relaxed) != 0;
     unsigned n = fl_shards_open(&r->shards);
 
+    fl_assert(n != 0 && n <= FL_SHARDS);
     if (r->zones.placing.nodes != 0 || r->config.shards != 0 || (n == FL_SHARDS && !sharing)) {
         return;
     }

@@ -51,6 +51,7 @@ static size_t leave_to_kernel(struct fl_region *r, const struct fl_extent *e)
 
 void fl_region_give(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED && fl_extent_is_sound(e));
     if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1) && fl_shard_give(r, e)) {
         fl_shards_look_if_due(r, &r->shards);
         return;

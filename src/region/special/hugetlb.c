@@ -70,6 +70,7 @@ static void give_addresses(struct fl_region *r, struct fl_extent *e)
 {
     (void)fl_extent_claim(e, atomic_load_explicit(&r->epoch, memory_order_relaxed));
     fl_region_lock(r);
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED && r->stats.takes != 0);
     r->stats.takes--;
     r->stats.take_bytes -= e->len;
     r->stats.in_use += e->len;
@@ -114,6 +115,7 @@ static struct fl_extent *take_on(struct fl_region *r, size_t len, size_t align, 
     e->hugetlb.hidden = false;
     e->hugetlb.changed = false;
     fl_extent_note_remapped(e);
+    fl_assert(fl_extent_is_live(e));
     fl_region_lock(r);
     TAILQ_INSERT_HEAD(&r->hugetlb.live, e, by_age);
     fl_region_unlock(r);

@@ -109,12 +109,14 @@ int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len)
     unsigned zone = fl_zone_wish(r, fl_page.huge);
     int rc = 0;
 
+    fl_assert(in->shift >= fl_page.shift && granules != 0 && in->outer == NULL);
     fl_region_lock(r);
     if (granules > in->room) {
         rc = make_room(r, in, granules);
     }
     struct fl_extent *outer = rc == 0 ? fl_part_take(r, len, zone) : NULL;
     if (outer != NULL) {
+        fl_assert(granules <= in->room);
         in->granules = granules;
         make_block(r, in, outer->base, 0); /* by which it is known as divided */
         in->outer = outer;
@@ -150,6 +152,8 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
 {
     struct fl_fill_plan *g = FL_FILL_PLAN();
 
+    fl_assert(part.len % fl_page.huge == 0);
+    fl_assert(fl_range_common(part, fl_extent_range(outer)).len == part.len);
     fl_fill_begin(g, false, NULL);
     g->to_stay = g->any_room = true;
     g->loans = FL_LOANS;
@@ -181,6 +185,7 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
         r->held.populated += part.len;
         fl_region_count_use(r, (int64_t)part.len);
         outer->filled += part.len;
+        fl_assert(outer->filled <= outer->len);
         outer->content = outer->filled == outer->len ? FL_CONTENT_POPULATED : FL_CONTENT_PART;
     }
     fl_region_unlock(r);
@@ -216,6 +221,7 @@ int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range par
     }
     int rc = fl_pages_commit(&r->pages, part, r->pages.huge, in->outer->zone);
     fl_region_lock(r);
+    fl_assert(in->outer->filled >= part.len && r->held.populated >= part.len);
     r->held.populated -= part.len;
     r->stats.purge_bytes += part.len;
     fl_region_count_use(r, -(int64_t)part.len);
@@ -286,6 +292,7 @@ static FL_APART int yield_to(struct fl_region *r, struct fl_inner *in, struct fl
         r->stats.takes--; /* not asked for */
         r->stats.gives--;
         if (moved) {
+            fl_assert(in->outer->filled >= part.len);
             in->outer->filled -= part.len;
             in->outer->content = FL_CONTENT_PART;
         }
@@ -307,6 +314,7 @@ void fl_part_give(struct fl_region *r, struct fl_extent *outer, struct fl_inner 
     bool part = filled != outer->len;
     bool gone = part && fl_vspace_decommit(&r->space.window, fl_extent_range(outer)) == 0;
 
+    fl_assert(filled <= outer->len);
     (void)fl_extent_claim(outer, atomic_load_explicit(&r->epoch, memory_order_relaxed));
     fl_region_lock(r);
     if (in != NULL) {
@@ -357,6 +365,7 @@ bool fl_inner_renew(struct fl_region *r, struct fl_extent *e)
 {
     struct fl_range all = {e->base, fl_align_up(e->len, (size_t)1 << e->inner->shift)};
 
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
     if (fl_extent_is_pinned(e->inner->outer)) {
         return false;
     }

@@ -28,6 +28,7 @@ static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, siz
 {
     size_t had = e->len;
 
+    fl_assert(fl_extent_is_live(e) && e->content == FL_CONTENT_LAZY);
     fl_region_lock(r);
     unsigned zone = fl_placing_when_empty(&r->zones.placing, e->zone);
     struct fl_extent *to = NULL;
@@ -45,6 +46,7 @@ static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, siz
     if (to == NULL) {
         return NULL;
     }
+    fl_assert(to->len >= len && to->base != e->base);
     bool moved = fl_move_map(&r->pages, fl_extent_range(e), to->base, to->zone) == 0;
     struct fl_extent *gone = moved ? e : to;
     (void)fl_extent_claim(gone, atomic_load_explicit(&r->epoch, memory_order_relaxed));
@@ -108,6 +110,7 @@ static void spare(struct fl_fill_plan *g, struct fl_range there)
 {
     struct fl_range all = g->fresh[0];
 
+    fl_assert(g->nfresh == 1 && fl_range_common(there, all).len == there.len);
     g->fresh[0].len = there.base - all.base;
     g->fresh[1] = (struct fl_range){fl_range_end(there), fl_range_end(all) - fl_range_end(there)};
     g->nfresh = 2;
@@ -125,9 +128,11 @@ static FL_APART void give_remains(struct fl_region *r, struct fl_extent *e, stru
 {
     struct fl_extent *gone = NULL;
 
+    fl_assert(fl_range_common(moved, fl_extent_range(e)).len == moved.len);
     (void)fl_extent_claim(e, atomic_load_explicit(&r->epoch, memory_order_relaxed));
     fl_region_lock(r);
     fl_thin_forget(r, e);
+    fl_assert(r->held.moving >= own.len);
     r->held.moving -= own.len;
     fl_unsettled_end();
     e->unreclaimable = e->len;

@@ -156,6 +156,7 @@ int fl_region_take_pinned(struct fl_region *r, size_t len, const struct fl_pin *
         return rc;
     }
     fl_region_lock(r);
+    fl_assert(fl_extent_is_populated(e) && e->filled == e->len);
     e->filled = 0; /* that it is PART is over */
     enlist(r, e, how->fork);
     fl_region_unlock(r);
@@ -224,11 +225,13 @@ void fl_pin_fork_child(struct fl_region *r)
 {
     struct fl_extent *e;
 
+    fl_assert(fl_region_is_locked(r));
     TAILQ_FOREACH(e, &r->pinned, by_age)
     {
         if ((e->advised & FL_ADVISED_NO_FORK) == 0) {
             continue;
         }
+        fl_assert(fl_extent_is_pinned(e));
         r->held.populated -= e->content == FL_CONTENT_PART ? e->filled : e->len;
         e->content = FL_CONTENT_PART;
         e->filled = 0;

@@ -124,6 +124,7 @@ bool fl_remapped_renew(struct fl_region *r, const struct fl_extent *e)
  * would go with the next renewal. */
 bool fl_region_withhold(struct fl_region *r, struct fl_extent *e)
 {
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
     (void)fl_touch_disarm(r, e);
     if (fl_sys.decommit(fl_extent_range(e)) != 0) {
         return false;
@@ -131,6 +132,7 @@ bool fl_region_withhold(struct fl_region *r, struct fl_extent *e)
     fl_extent_note_remapped(e);
     fl_region_lock(r);
     if (fl_extent_is_populated(e)) {
+        fl_assert(r->held.populated >= e->len);
         r->held.populated -= e->len;
         e->content = FL_CONTENT_LAZY; /* until it is mapped anew */
     }
@@ -207,6 +209,7 @@ void fl_remapped_shrink(struct fl_region *r, struct fl_extent *e, size_t len)
     bool lazy = e->content == FL_CONTENT_LAZY;
     size_t kept = lazy ? fl_align_up(len, fl_page.huge) : len;
 
+    fl_assert(fl_extent_is_live(e) && len != 0 && len % fl_page.base == 0);
     if (kept >= e->len || (e->left & FL_LEFT_HUGETLB) != 0 || !fl_touch_disarm(r, e)) {
         return;
     }

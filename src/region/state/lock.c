@@ -93,6 +93,7 @@ void fl_region_defer(struct fl_region *r, struct fl_extent *e)
         (void)fl_vspace_decommit(&r->space.window, fl_extent_range(e));
         return;
     }
+    fl_assert(fl_extent_state(e) != FL_EXTENT_FREE);
     e->next = atomic_load_explicit(&r->caches.deferred, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&r->caches.deferred, &e->next, e,
                                                   memory_order_release, memory_order_relaxed)) {

@@ -151,6 +151,7 @@ static void note_share(struct fl_region *r, size_t len, int share)
     int now = before == 0 ? share : (3 * (before - 1) + share) / 4;
     uint32_t seen = atomic_load_explicit(&r->history.sparse_seen, memory_order_relaxed);
 
+    fl_assert(share >= 0 && share <= 100);
     atomic_store_explicit(kind, (uint8_t)(now + 1), memory_order_relaxed);
     if (len >= SPARSE_FROM_HUGE * fl_page.huge) {
         seen = share > SPARSE_MOST ? seen / 2 : seen + (seen < SPARSE_LOG_MOST);

@@ -40,6 +40,7 @@ static void look_now(struct fl_region *r, size_t held)
 {
     struct fl_look *l = &r->look;
 
+    fl_assert(fl_lock_is_held(FL_RANK_LOOK, 1) && !fl_region_is_locked(r));
     atomic_fetch_add_explicit(&l->begun, 1, memory_order_relaxed);
     l->granted = atomic_load_explicit(&r->budget.granted, memory_order_relaxed);
     r->look.scratch.held = &held;
@@ -119,6 +120,7 @@ bool fl_look_unlocking(struct fl_region *r)
 
 void fl_look_after_take(struct fl_region *r, size_t on_touch)
 {
+    fl_assert(!fl_region_is_locked(r));
     if (!fl_region_lock_unless_forking(r)) {
         return; /* the next one looks */
     }

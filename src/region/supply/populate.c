@@ -8,8 +8,10 @@ FL_APART void fl_fill_populate(struct fl_region *r, const struct fl_fill_plan *g
     unsigned helpers = g->threads != 0 ? g->threads - 1u : FL_POPULATE_HELPERS;
     uint64_t from_ns = fl_timeline_now(), brought = 0;
 
+    fl_assert(g->nfresh <= FL_FILL_FRESH && !fl_lock_is_held(FL_RANK_REGION, FL_SHARDS));
     for (unsigned i = 0; i < g->nfresh; i++) {
         size_t done = all ? 0 : g->done.done[i];
+        fl_assert(done <= g->fresh[i].len);
         struct fl_range rest = {g->fresh[i].base + done, g->fresh[i].len - done};
         if (rest.len != 0) {
             int rc = fl_populate_by(&r->pages, rest, g->live, fl_populate_piece, helpers);
@@ -45,6 +47,7 @@ FL_APART void fl_fill_holes(struct fl_region *r, const struct fl_fill_plan *g)
     bool fills = g->holes != 0 && !g->leave_holes && !g->on_touch && !fl_sys_is_confined();
     struct fl_range rest = g->back, split;
 
+    fl_assert(!fl_lock_is_held(FL_RANK_REGION, FL_SHARDS));
     while (FL_UNLIKELY(fills) && (split = next_split(r, rest)).len != 0) {
         int rc = fl_populate_pieces(&r->pages, split, g->live, fl_populate_piece);
         __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);

@@ -101,6 +101,7 @@ static bool claim_span(struct fl_region *r)
 {
     struct fl_reserve *s = &r->pages.reserve;
 
+    fl_assert(!fl_region_is_locked(r));
     if (s->chunk_len == 0) { /* which the worker alone changes */
         struct fl_vspace span;
         size_t wish = fl_max(r->config.stock, r->pressure.total / 8) / FL_RESERVE_CHUNKS;
@@ -220,6 +221,7 @@ uint64_t fl_region_refill(struct fl_region *r)
     struct fl_zone *z = neediest(r);
     bool another = z != NULL && z != wanted; /* its node was not looked at */
     if (z != NULL && !another && room != 0 && has_room(r, z)) {
+        fl_assert(goal_of(r, z) >= ready_of(r, z));
         size_t want = fl_min(goal_of(r, z) - ready_of(r, z), fl_align_down(room, fl_page.huge));
         want = fl_min(want, r->config.first_touch ? touch_step : SIZE_MAX);
         struct fl_reserve_chunk *c = claim_empty(r, &want, (unsigned)(z - r->zones.of));
@@ -315,6 +317,7 @@ size_t fl_refill_release_unlocking(struct fl_region *r, uint32_t age)
 
 void fl_refill_fork_child(struct fl_region *r)
 {
+    fl_assert(fl_region_is_locked(r));
     count_held(r, -fl_reserve_fork_child(&r->pages.reserve));
     r->refill.demand = 0;
     FL_EACH_ZONE(r, z)

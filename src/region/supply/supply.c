@@ -158,6 +158,7 @@ void fl_supply_unclaim(struct fl_region *r, struct fl_fill_plan *g)
 
 static void close_range(struct fl_region *r, struct fl_filling *f)
 {
+    fl_assert(f->i <= FL_FILL_FRESH);
     if (f->open) {
         fl_move_end(&r->pages, &f->move);
         f->open = false;
@@ -183,6 +184,7 @@ static size_t fill_from(struct fl_region *r, struct fl_fill_plan *g, struct fl_r
 {
     struct fl_filling *f = &g->done;
 
+    fl_assert(!fl_region_is_locked(r));
     f->from = from;
     f->moved = 0;
     while (f->moved < f->from.len && f->i < g->nfresh) {
@@ -201,11 +203,13 @@ static size_t fill_from(struct fl_region *r, struct fl_fill_plan *g, struct fl_r
             close_range(r, f);
             continue;
         }
+        fl_assert(*done <= upto && upto <= to.len);
         size_t piece = fl_min(f->from.len - f->moved, upto - *done);
         struct fl_range part = {f->from.base + f->moved, piece};
         size_t n = hollow ? fl_move_hollow(&r->pages, &f->move, part, to.base + *done)
                           : fl_move_pages(&r->pages, &f->move, part, to.base + *done);
         *done += fl_align_down(n, fl_page.huge);
+        fl_assert(*done <= to.len);
         f->moved += n;
         if (n < piece) {
             break;
@@ -226,12 +230,15 @@ static void fill_by_moves(struct fl_region *r, struct fl_fill_plan *g)
 {
     struct fl_filling *f = &g->done;
 
+    fl_assert(g->npieces <= FL_RESERVE_PIECES && g->nfresh <= FL_FILL_FRESH);
     for (unsigned i = 0; i < g->npieces; i++) {
         g->piece[i].moved = fill_from(r, g, g->piece[i].range, false);
+        fl_assert(g->piece[i].moved <= g->piece[i].range.len);
     }
     memcpy(f->clean, f->done, sizeof f->clean);
 
     for (struct fl_extent *e = g->donors; e != NULL; e = e->next) {
+        fl_assert(fl_extent_state(e) == FL_EXTENT_ISOLATED);
         fl_advice_show_apart(e);
         e->spent = fill_from(r, g, fl_extent_range(e), e->left != 0) != 0;
     }
@@ -275,7 +282,9 @@ static FL_APART void settle(struct fl_region *r, struct fl_fill_plan *g)
     size_t stuck = stuck_bytes(g);
     bool too_much = stuck != 0 && is_too_much(r, stuck);
 
+    fl_assert(!fl_region_is_locked(r));
     for (struct fl_extent *e = g->donors; e != NULL; e = e->next) {
+        fl_assert(fl_extent_state(e) == FL_EXTENT_ISOLATED);
         e->spent =
             (e->spent || too_much) && fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0;
     }

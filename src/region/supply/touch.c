@@ -51,6 +51,7 @@ static int ask(struct fl_region *r, struct fl_range range, bool on)
     if (s == NULL) {
         return -EBUSY;
     }
+    fl_assert(range.len != 0 && (range.base | range.len) % fl_page.base == 0);
     s->range = range;
     s->on = on;
     atomic_store(&s->state, FL_TOUCH_ASKED);
@@ -112,6 +113,7 @@ size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to, unsigned
     size_t done = 0;
     bool stuck = false;
 
+    fl_assert(to.len % fl_page.huge == 0);
     fl_fill_begin(g, false, NULL);
     g->from_reserve = to.len;
     g->zone = (uint8_t)zone;
@@ -124,6 +126,7 @@ size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to, unsigned
         p->moved = stuck ? 0 : place_piece(fd, p->range, to.base + done);
         stuck = stuck || p->moved < p->range.len;
         done += p->moved;
+        fl_assert(done <= to.len);
     }
     fl_region_lock(r);
     fl_refill_give_back(r, g);

@@ -64,6 +64,7 @@ static struct fl_thin_slot *thin_slot_for(struct fl_thin *t, const struct fl_ext
     enum { LOOKED_AT = 16 };
     struct fl_thin_slot *best = NULL; /* whose block is watched no more: a walk may find it */
 
+    fl_assert(t->next < FL_THIN_SLOTS);
     for (unsigned i = 0; i < LOOKED_AT; i++) {
         struct fl_thin_slot *s = &t->slot[t->next];
         t->next = (t->next + 1) % FL_THIN_SLOTS;
@@ -78,6 +79,7 @@ static struct fl_thin_slot *thin_slot_for(struct fl_thin *t, const struct fl_ext
 
 void fl_thin_begin_watch(struct fl_thin *t, struct fl_thin_slot *s, struct fl_extent *e)
 {
+    fl_assert((size_t)(s - t->slot) < FL_THIN_SLOTS);
     s->e = e;
     s->range = fl_range_inner(fl_extent_range(e), fl_page.huge);
     s->len = e->len;

@@ -33,6 +33,7 @@ void fl_cache_settle(struct fl_cache *c, uint32_t site, unsigned zone)
 {
     uint32_t none = FL_SITE_NONE;
 
+    fl_assert(zone < FL_ZONES);
     if (site == FL_SITE_NONE ||
         atomic_load_explicit(&c->site, memory_order_relaxed) != FL_SITE_NONE) {
         return; /* a signal handler has settled it, or has changed the policy */

@@ -69,6 +69,7 @@ bool fl_depot_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e,
     size_t most = most_for(r, own, c, e->len);
     struct fl_depot *d = &r->depots.depot[own];
 
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
     *out_evicted = NULL;
     if (!is_short(e->len) || e->len > most || !fl_depot_try_hold(d)) {
         return false;
@@ -296,6 +297,7 @@ void fl_depot_resize(struct fl_region *r)
         lead = bytes > fullest ? i : lead;
         fullest = fl_max(bytes, fullest);
     }
+    fl_assert(fullest <= sum);
     size_t share = none ? 0 : fl_max(fl_min(all / fl_max(n, 1), share_most), share_least);
     size_t rest = all - fl_min(all, sum - fullest);
     atomic_store_explicit(&r->depots.most, share, memory_order_relaxed);

@@ -110,6 +110,7 @@ static struct fl_extent *take_in_turn(struct fl_depot *d)
 {
     unsigned bin = fl_depot_first(d, d->hand % FL_DEPOT_BINS, FL_DEPOT_BINS - 1);
 
+    fl_assert(atomic_load_explicit(&d->word, memory_order_relaxed) != 0);
     bin = bin != FL_DEPOT_BINS ? bin : fl_depot_first(d, 0, FL_DEPOT_BINS - 1);
     if (bin == FL_DEPOT_BINS) {
         return NULL;
@@ -122,6 +123,7 @@ struct fl_extent *fl_depot_take_some(struct fl_depot *d, size_t n, size_t most)
 {
     struct fl_extent *chain = NULL, *e;
 
+    fl_assert(atomic_load_explicit(&d->word, memory_order_relaxed) != 0);
     while (n-- != 0 && fl_depot_bytes_of(d) > most && (e = take_in_turn(d)) != NULL) {
         e->next = chain;
         chain = e;
