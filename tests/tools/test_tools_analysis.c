@@ -1,14 +1,10 @@
 /* From made-up runs to verdicts and warnings: never a time. */
+#include "cases.h"
 #include "faultstat/analysis.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { FL_N = 6 };
 
@@ -66,9 +62,8 @@ static void assert_sentence(size_t peer, const char *wanted)
     assert_memory_equal(text, wanted, strlen(wanted));
 }
 
-static void equal_rows_show_no_difference(void **state)
+CASE(equal_rows_show_no_difference)
 {
-    (void)state;
     add("a", 1, 100);
     add("b", 1, 100);
     assert_conclusion("no difference to a could be shown");
@@ -76,9 +71,8 @@ static void equal_rows_show_no_difference(void **state)
     assert_int_equal(a.warnings, 0);
 }
 
-static void the_fastest_and_its_equals_are_named(void **state)
+CASE(the_fastest_and_its_equals_are_named)
 {
-    (void)state;
     add("a", 1, 100);
     add("slow", 2, 100);
     add("half", 0.5, 100);
@@ -98,9 +92,8 @@ static void the_fastest_and_its_equals_are_named(void **state)
 }
 
 /* Waiting hides it in the time of the run; the processor's time shows it. */
-static void the_processors_time_is_told_where_the_time_says_nothing(void **state)
+CASE(the_processors_time_is_told_where_the_time_says_nothing)
 {
-    (void)state;
     static const double wait[2 * FL_N] = {0.06, 0.00, 0.04, 0.05, 0.03, 0.02,
                                           0.00, 0.06, 0.02, 0.04, 0.05, 0.01};
     add("a", 1, 100);
@@ -120,17 +113,15 @@ static void the_processors_time_is_told_where_the_time_says_nothing(void **state
     assert_non_null(strstr(a.warning[0], "--rounds 24 would about halve it"));
 }
 
-static void rows_that_are_only_slower_leave_the_first(void **state)
+CASE(rows_that_are_only_slower_leave_the_first)
 {
-    (void)state;
     add("a", 1, 100);
     add("b", 1.1, 100);
     assert_conclusion("none is faster than a");
 }
 
-static void bad_runs_are_in_no_figure(void **state)
+CASE(bad_runs_are_in_no_figure)
 {
-    (void)state;
     add("a", 1, 100);
     add("b", 1, 100);
     add("c", 1, 100);
@@ -148,9 +139,8 @@ static void bad_runs_are_in_no_figure(void **state)
     assert_sentence(2, "not compared: shadowed by X");
 }
 
-static void the_first_that_was_measured_is_the_reference(void **state)
+CASE(the_first_that_was_measured_is_the_reference)
 {
-    (void)state;
     add("a", 1, 100);
     add("b", 1, 100);
     add("c", 0.5, 100);
@@ -163,9 +153,8 @@ static void the_first_that_was_measured_is_the_reference(void **state)
     assert_sentence(2, "faster: 0.500 x the time of b (");
 }
 
-static void steps_decide_where_there_are_some(void **state)
+CASE(steps_decide_where_there_are_some)
 {
-    (void)state;
     add("a", 1, 100);
     add("b", 1, 100);
     for (size_t i = 0; i < 2 * (size_t)FL_N; i++) {
@@ -177,9 +166,8 @@ static void steps_decide_where_there_are_some(void **state)
     assert_sentence(1, "slower: ");
 }
 
-static void what_disturbs_is_warned_of(void **state)
+CASE(what_disturbs_is_warned_of)
 {
-    (void)state;
     add("a", 1, 100);
     add("b", 0.01, 100);
     c.run[0].value[FL_METRIC_WALL_S] = 9;
@@ -199,16 +187,5 @@ static void what_disturbs_is_warned_of(void **state)
 
 int main(void)
 {
-#define FL_CASE(test) cmocka_unit_test_setup_teardown(test, begin, end)
-    const struct CMUnitTest tests[] = {
-        FL_CASE(equal_rows_show_no_difference),
-        FL_CASE(the_fastest_and_its_equals_are_named),
-        FL_CASE(the_processors_time_is_told_where_the_time_says_nothing),
-        FL_CASE(rows_that_are_only_slower_leave_the_first),
-        FL_CASE(bad_runs_are_in_no_figure),
-        FL_CASE(the_first_that_was_measured_is_the_reference),
-        FL_CASE(steps_decide_where_there_are_some),
-        FL_CASE(what_disturbs_is_warned_of),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES(.setup = begin, .teardown = end);
 }

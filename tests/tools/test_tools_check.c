@@ -1,17 +1,13 @@
 /* faultless --check, judged from outside: verdict, exit status, one screen, JSON. */
+#include "cases.h"
 #include "child.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct fl_output output;
 static char folder[] = "/tmp/faultless-check-XXXXXX";
@@ -63,13 +59,12 @@ static void assert_served(bool served, const char *verdict)
     assert_non_null(strstr(at, verdict));
 }
 
-static void one_screen_says_what_there_is(void **state)
+CASE(one_screen_says_what_there_is)
 {
     static const char *const labels[] = {"\nkernel  ",   "\nhuge pages", "\nnodes ",
                                          "\nmemory ",    "\nsandbox",    "\nGPU ",
                                          "\nautomatic ", "\ndefault "};
     size_t lines = 0;
-    (void)state;
     check(NULL, NULL);
     assert_served(true, "pages ");
     assert_string_equal(output.err, "");
@@ -82,9 +77,8 @@ static void one_screen_says_what_there_is(void **state)
     assert_true(lines <= 30);
 }
 
-static void options_have_value_and_origin(void **state)
+CASE(options_have_value_and_origin)
 {
-    (void)state;
     check(ARGV("FAULTLESS_LIMIT=8GB", "FAULTLESS_THRESHOLD=1x", "FAULTLESS_LOG=none"), NULL);
     assert_served(true, "");
     assert_non_null(strstr(output.out, "\nset         LIMIT=8G LOG=none"));
@@ -94,9 +88,8 @@ static void options_have_value_and_origin(void **state)
     assert_non_null(strstr(output.out, " - FAULTLESS_THRESHOLD=1x is not understood"));
 }
 
-static void a_command_that_cannot_be_served_is_told(void **state)
+CASE(a_command_that_cannot_be_served_is_told)
 {
-    (void)state;
     CHECK(FL_DYNAMIC);
     assert_served(true, "");
     assert_non_null(strstr(output.out, " dynamic\n"));
@@ -118,9 +111,8 @@ static void a_command_that_cannot_be_served_is_told(void **state)
     assert_non_null(strstr(output.err, "/tmp: Is a directory"));
 }
 
-static void what_the_environment_forbids_is_told(void **state)
+CASE(what_the_environment_forbids_is_told)
 {
-    (void)state;
     check(ARGV("FAULTLESS_DISABLE=all"), NULL);
     assert_served(false, "FAULTLESS_DISABLE has all");
     check(ARGV("FAULTLESS_STRICT=1", "FAULTLESS_LIMIT=x"), NULL);
@@ -144,10 +136,9 @@ static void write_script(const char *name, const char *text)
     assert_int_equal(chmod(path_of(name), 0755), 0);
 }
 
-static void a_script_is_its_interpreters(void **state)
+CASE(a_script_is_its_interpreters)
 {
     char text[200];
-    (void)state;
     snprintf(text, sizeof text, "#!/usr/bin/env -S VAR=1 sh\necho ran > %s/ran\n", folder);
     write_script("script", text);
     CHECK(path_of("script"), "--its", "options");
@@ -157,10 +148,9 @@ static void a_script_is_its_interpreters(void **state)
 }
 
 /* What the manager says is judged; the shell that runs the shim is not. */
-static void a_shim_is_what_it_would_run(void **state)
+CASE(a_shim_is_what_it_would_run)
 {
     char text[800];
-    (void)state;
     snprintf(text, sizeof text, "#!/bin/sh\n[ \"$1 $2\" = \"which shim\" ] && echo %s\n",
              FL_STATIC);
     write_script("pyenv", text);
@@ -177,9 +167,8 @@ static void a_shim_is_what_it_would_run(void **state)
     assert_served(true, "");
 }
 
-static void memory_that_is_not_mallocs_is_told(void **state)
+CASE(memory_that_is_not_mallocs_is_told)
 {
-    (void)state;
     CHECK(FL_OWN_JEMALLOC);
     assert_int_equal(output.status, 0);
     assert_non_null(strstr(output.out, "\nverdict     served in part, "));
@@ -194,11 +183,10 @@ static void memory_that_is_not_mallocs_is_told(void **state)
     json_decref(all);
 }
 
-static void packages_with_an_allocator_are_told(void **state)
+CASE(packages_with_an_allocator_are_told)
 {
     static const char said[] = "own memory  pyarrow, where it is imported: Arrow's memory is not ";
     char shell[300];
-    (void)state;
     snprintf(shell, sizeof shell, "mkdir -p %s/bin %s/lib/python3.11/site-packages/pyarrow", folder,
              folder);
     assert_int_equal(system(shell), 0);
@@ -213,11 +201,10 @@ static void packages_with_an_allocator_are_told(void **state)
     assert_null(strstr(output.out, "ARROW_DEFAULT_MEMORY_POOL=system it is\n")); /* their choice */
 }
 
-static void a_file_that_is_cut_is_survived(void **state)
+CASE(a_file_that_is_cut_is_survived)
 {
     static const int length[] = {0, 1, 18, 63, 64, 100, 700, 4096, 12000};
     char shell[300];
-    (void)state;
     for (size_t i = 0; i < sizeof length / sizeof length[0]; i++) {
         (void)copy_of(FL_DYNAMIC, "cut", 0755);
         snprintf(shell, sizeof shell, "truncate -s %d %s", length[i], path_of("cut"));
@@ -228,9 +215,8 @@ static void a_file_that_is_cut_is_survived(void **state)
 }
 
 /* The process that was launched says what it did, though it is nothing; its helpers do not. */
-static void one_line_of_the_launched_process(void **state)
+CASE(one_line_of_the_launched_process)
 {
-    (void)state;
     const char *const env[] = {"FAULTLESS_LIB=" FL_LIBRARY, "FAULTLESS_STATS=1", NULL};
     fl_child_run(&output, ARGV(FL_LAUNCHER, "ls", "/"), env);
     assert_non_null(
@@ -248,9 +234,8 @@ enum {
 #undef X
 };
 
-static void json_has_a_schema_and_all_of_it(void **state)
+CASE(json_has_a_schema_and_all_of_it)
 {
-    (void)state;
     CHECK("--json", copy_of(FL_DYNAMIC, "no\xff\xfeutf8", 0755));
     assert_int_equal(output.status, 0);
     json_t *all = fl_child_json(output.out), *options = json_object_get(all, "options");
@@ -275,11 +260,10 @@ static void json_has_a_schema_and_all_of_it(void **state)
     assert_int_equal(output.status, 125);
 }
 
-static void json_has_the_settings_that_others_name(void **state)
+CASE(json_has_the_settings_that_others_name)
 {
     static const char *const env[] = {"FAULTLESS_LIB=" FL_LIBRARY, "MXNET_GPU_MEM_POOL_RESERVE=7",
                                       NULL};
-    (void)state;
     fl_child_run(&output, ARGV(FL_LAUNCHER, "--check", "--json"), env);
     json_t *all = fl_child_json(output.out), *options = json_object_get(all, "options");
     assert_int_equal(json_array_size(options), OPTIONS + 1);
@@ -307,19 +291,5 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_screen_says_what_there_is),
-        cmocka_unit_test(options_have_value_and_origin),
-        cmocka_unit_test(a_command_that_cannot_be_served_is_told),
-        cmocka_unit_test(what_the_environment_forbids_is_told),
-        cmocka_unit_test(a_script_is_its_interpreters),
-        cmocka_unit_test(a_shim_is_what_it_would_run),
-        cmocka_unit_test(memory_that_is_not_mallocs_is_told),
-        cmocka_unit_test(packages_with_an_allocator_are_told),
-        cmocka_unit_test(a_file_that_is_cut_is_survived),
-        cmocka_unit_test(one_line_of_the_launched_process),
-        cmocka_unit_test(json_has_a_schema_and_all_of_it),
-        cmocka_unit_test(json_has_the_settings_that_others_name),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return RUN_CASES(.group_setup = setup, .group_teardown = teardown);
 }

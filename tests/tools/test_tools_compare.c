@@ -1,13 +1,9 @@
 /* faultstat compare, judged by its JSON: what ran, in which order, in which environment. */
+#include "cases.h"
 #include "child.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct fl_output output;
 
@@ -29,9 +25,8 @@ static const json_t *run_of(const json_t *root, size_t i, size_t round)
     return run;
 }
 
-static void an_absent_allocator_is_named_and_skipped(void **state)
+CASE(an_absent_allocator_is_named_and_skipped)
 {
-    (void)state;
     COMPARE("-a", "glibc", "-a", "ghost=/nonexistent/ghost.so", "-n", "1", "-j", "-", "--", "true");
     assert_int_equal(output.status, 0);
     assert_non_null(strstr(output.err, "ghost: not found, skipped"));
@@ -49,9 +44,8 @@ static void an_absent_allocator_is_named_and_skipped(void **state)
     assert_int_equal(output.status, 125);
 }
 
-static void wrong_options_are_refused(void **state)
+CASE(wrong_options_are_refused)
 {
-    (void)state;
     COMPARE("-a", "nosuchmalloc", "--", "echo", "ran");
     assert_int_equal(output.status, 125);
     assert_non_null(strstr(output.err, "no allocator 'nosuchmalloc'"));
@@ -67,9 +61,8 @@ static void wrong_options_are_refused(void **state)
 }
 
 /* Three allocators, two rounds: 0 1 2, then 1 2 0. */
-static void rounds_are_interleaved_and_rotate(void **state)
+CASE(rounds_are_interleaved_and_rotate)
 {
-    (void)state;
     static const int wanted[3][2] = {{0, 5}, {1, 3}, {2, 4}};
     COMPARE("-a", "glibc,glibc-tuned", "-a", "other=glibc", "-n", "2", "-j", "-", "--", "true");
     assert_int_equal(output.status, 0);
@@ -83,9 +76,8 @@ static void rounds_are_interleaved_and_rotate(void **state)
     assert_non_null(strstr(output.err, "[6/6] round 2 of 2: glibc\n"));
 }
 
-static void variants_set_their_variables_and_summaries_are_carried(void **state)
+CASE(variants_set_their_variables_and_summaries_are_carried)
 {
-    (void)state;
     COMPARE(
         "-e", "COMMON=7", "-a", "plain=glibc", "-a", "odd=glibc,FL_A=3,FL_B=1,2", "-n", "1", "-j",
         "-", "--", "sh", "-c",
@@ -103,9 +95,8 @@ static void variants_set_their_variables_and_summaries_are_carried(void **state)
     json_decref(root);
 }
 
-static void only_that_library_is_preloaded(void **state)
+CASE(only_that_library_is_preloaded)
 {
-    (void)state;
     COMPARE("-a", "glibc", "-a", "lib=" FL_PRELOAD, "-n", "1", "-v", "-j", "-", "--", "sh", "-c",
             "echo \"<$LD_PRELOAD>\"");
     assert_int_equal(output.status, 0);
@@ -113,9 +104,8 @@ static void only_that_library_is_preloaded(void **state)
     assert_non_null(strstr(output.err, "lib:\n<" FL_PRELOAD ">\n"));
 }
 
-static void the_tuned_settings_are_the_strong_ones(void **state)
+CASE(the_tuned_settings_are_the_strong_ones)
 {
-    (void)state;
     COMPARE("-a", "glibc-tuned", "-n", "1", "-v", "-j", "-", "--", "sh", "-c",
             "echo $GLIBC_TUNABLES");
     assert_int_equal(output.status, 0);
@@ -124,9 +114,8 @@ static void the_tuned_settings_are_the_strong_ones(void **state)
                                        "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1\n"));
 }
 
-static void a_failed_run_shows_in_the_table_and_the_exit_status(void **state)
+CASE(a_failed_run_shows_in_the_table_and_the_exit_status)
 {
-    (void)state;
     COMPARE("-a", "glibc", "-a", "bad=glibc,FL_FAIL=1", "-n", "2", "--", "sh", "-c",
             "test -z \"$FL_FAIL\" || { echo broken >&2; exit 9; }");
     assert_int_equal(output.status, 1);
@@ -137,9 +126,8 @@ static void a_failed_run_shows_in_the_table_and_the_exit_status(void **state)
 }
 
 /* The mistake is the command's: ten rounds of it would say no more. */
-static void a_command_that_always_fails_is_run_once_under_each(void **state)
+CASE(a_command_that_always_fails_is_run_once_under_each)
 {
-    (void)state;
     COMPARE("-a", "glibc,glibc-tuned", "-n", "4", "-j", "-", "--", "sh", "-c",
             "echo broken >&2; exit 9");
     assert_int_equal(output.status, 1);
@@ -153,9 +141,8 @@ static void a_command_that_always_fails_is_run_once_under_each(void **state)
     assert_non_null(strstr(output.out, "none: every run of the command failed\n"));
 }
 
-static void an_interrupt_ends_the_comparison_after_that_run(void **state)
+CASE(an_interrupt_ends_the_comparison_after_that_run)
 {
-    (void)state;
     COMPARE("-a", "glibc,glibc-tuned", "-n", "3", "-j", "-", "--", "sh", "-c", "kill -INT $PPID");
     assert_int_equal(output.status, 130);
     json_t *root = fl_child_json(output.out);
@@ -164,9 +151,8 @@ static void an_interrupt_ends_the_comparison_after_that_run(void **state)
     json_decref(root);
 }
 
-static void long_output_neither_blocks_nor_hides_the_summary(void **state)
+CASE(long_output_neither_blocks_nor_hides_the_summary)
 {
-    (void)state;
     COMPARE("-a", "glibc", "-n", "1", "-j", "-", "--", "sh", "-c",
             "yes 0123456789 | head -c 1000000; yes 0123456789 | head -c 1000000 >&2; echo;"
             "echo 'SUMMARY {\"a\": 4}'");
@@ -176,9 +162,8 @@ static void long_output_neither_blocks_nor_hides_the_summary(void **state)
     json_decref(root);
 }
 
-static void steps_are_summed_up_for_each_allocator(void **state)
+CASE(steps_are_summed_up_for_each_allocator)
 {
-    (void)state;
     COMPARE("-a", "glibc,glibc-tuned", "-n", "1", "-j", "-", "--", FL_VICTIM, "3000", "700", "6");
     assert_int_equal(output.status, 0);
     assert_non_null(strstr(output.err, "faults/step"));
@@ -195,9 +180,8 @@ static void steps_are_summed_up_for_each_allocator(void **state)
     json_decref(root);
 }
 
-static void the_table_has_a_row_an_allocator_and_the_machine(void **state)
+CASE(the_table_has_a_row_an_allocator_and_the_machine)
 {
-    (void)state;
     COMPARE("-a", "glibc,glibc-tuned", "-n", "1", "-m", "4", "--", "true");
     assert_int_equal(output.status, 0);
     assert_non_null(strstr(output.out, "machine   Linux "));
@@ -208,19 +192,5 @@ static void the_table_has_a_row_an_allocator_and_the_machine(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_absent_allocator_is_named_and_skipped),
-        cmocka_unit_test(wrong_options_are_refused),
-        cmocka_unit_test(rounds_are_interleaved_and_rotate),
-        cmocka_unit_test(variants_set_their_variables_and_summaries_are_carried),
-        cmocka_unit_test(only_that_library_is_preloaded),
-        cmocka_unit_test(the_tuned_settings_are_the_strong_ones),
-        cmocka_unit_test(a_failed_run_shows_in_the_table_and_the_exit_status),
-        cmocka_unit_test(a_command_that_always_fails_is_run_once_under_each),
-        cmocka_unit_test(an_interrupt_ends_the_comparison_after_that_run),
-        cmocka_unit_test(long_output_neither_blocks_nor_hides_the_summary),
-        cmocka_unit_test(steps_are_summed_up_for_each_allocator),
-        cmocka_unit_test(the_table_has_a_row_an_allocator_and_the_machine),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

@@ -2,18 +2,14 @@
  * itself, /usr/bin/time -v and, with the argument "perf", perf stat. Each tool has a run of its
  * own, and two starts differ by the layout of their addresses: some faults and pages. Never a
  * time. */
+#include "cases.h"
 #include "child.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum {
     FL_FILE_PAGES = 300,
@@ -71,9 +67,8 @@ static int forget(void **state)
 }
 
 /* The victim's are of its last line: what the program's end takes comes on top. */
-static void faults_and_peak_are_getrusages(void **state)
+CASE(faults_and_peak_are_getrusages)
 {
-    (void)state;
     double minflt = fl_child_number(said, "minflt");
     double faults = fl_child_number(own, "faults");
     assert_true(minflt >= 6000 && faults >= minflt);
@@ -85,9 +80,8 @@ static void faults_and_peak_are_getrusages(void **state)
     assert_near("peak KiB", peak, fl_child_number(said, "maxrss"), FL_FEW_KIB);
 }
 
-static void memory_is_that_of_smaps(void **state)
+CASE(memory_is_that_of_smaps)
 {
-    (void)state;
     double pss = fl_child_number(said, "pss");
     double huge = fl_child_number(said, "huge");
     double anonymous = fl_child_number(said, "anonymous");
@@ -108,9 +102,8 @@ static double number_after(const char *text, const char *key)
     return strtod(at + strlen(key), NULL);
 }
 
-static void figures_are_those_of_gnu_time(void **state)
+CASE(figures_are_those_of_gnu_time)
 {
-    (void)state;
     RUN("/usr/bin/time", "-v", VICTIM, file);
     assert_int_equal(output.status, 0);
     assert_near("minor faults", fl_child_number(own, "faults"),
@@ -172,16 +165,11 @@ static const char *why_not(void)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(faults_and_peak_are_getrusages),
-        cmocka_unit_test(memory_is_that_of_smaps),
-        cmocka_unit_test(figures_are_those_of_gnu_time),
-    };
     const struct CMUnitTest perf[] = {
         cmocka_unit_test(figures_are_those_of_perf_stat),
     };
     if (argc < 2 || strcmp(argv[1], "perf") != 0) {
-        return cmocka_run_group_tests(tests, measure, forget);
+        return RUN_CASES(.group_setup = measure, .group_teardown = forget);
     }
     const char *reason = why_not();
     if (reason != NULL) {

@@ -1,16 +1,12 @@
 /* The forms of the output: width, escapes, CSV, Markdown, JSON's schema. */
+#include "cases.h"
 #include "child.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct fl_output output;
 
@@ -31,9 +27,8 @@ static void assert_fits(const char *text, size_t columns)
     }
 }
 
-static void a_pipe_gets_80_columns_and_no_escapes(void **state)
+CASE(a_pipe_gets_80_columns_and_no_escapes)
 {
-    (void)state;
     RUN(FL_FAULTSTAT, "compare", "-a", "glibc,glibc-tuned,jemalloc-tuned", "-n", "1", "-N", "--",
         FL_VICTIM, "10", "0", "6");
     assert_int_equal(output.status, 0);
@@ -73,26 +68,23 @@ static const char *on_a_terminal(const char *variable)
     return output.out;
 }
 
-static void a_terminal_gets_its_width_and_one_line_of_progress(void **state)
+CASE(a_terminal_gets_its_width_and_one_line_of_progress)
 {
-    (void)state;
     const char *text = on_a_terminal("FL_NOTHING=1");
     assert_says(text, "\r\033[K[2/2] round 1 of 1: glibc-tuned");
     assert_fits(strstr(text, "command "), 60);
 }
 
-static void a_dumb_terminal_gets_no_escapes(void **state)
+CASE(a_dumb_terminal_gets_no_escapes)
 {
-    (void)state;
     assert_null(strchr(on_a_terminal("TERM=dumb"), '\033'));
     assert_says(output.out, "[2/2] round 1 of 1: glibc-tuned\n");
     assert_null(strchr(on_a_terminal("TERM="), '\033'));
     assert_null(strchr(on_a_terminal("NO_COLOR=1"), '\033'));
 }
 
-static void csv_has_a_line_for_each_run(void **state)
+CASE(csv_has_a_line_for_each_run)
 {
-    (void)state;
     RUN(FL_FAULTSTAT, "compare", "-a", "a\"b=glibc", "-n", "2", "--csv", "-", "--", "true");
     assert_int_equal(output.status, 0);
     assert_int_equal(strncmp(output.out, "allocator,round,order,exit,served_by,step_ms,", 45), 0);
@@ -109,9 +101,8 @@ static void csv_has_a_line_for_each_run(void **state)
     assert_true(commas[0] > 30 && commas[1] == commas[0] && commas[2] == commas[0]);
 }
 
-static void markdown_has_tables_and_the_verdict(void **state)
+CASE(markdown_has_tables_and_the_verdict)
 {
-    (void)state;
     RUN(FL_FAULTSTAT, "compare", "-a", "glibc", "-a", "a|b=glibc", "-n", "1", "--markdown", "-",
         "--", "echo", "x");
     assert_says(output.out, "`echo x`\n");
@@ -121,9 +112,8 @@ static void markdown_has_tables_and_the_verdict(void **state)
     assert_says(output.out, "\n**Verdict**: none: too few runs");
 }
 
-static void json_has_a_version_and_the_intervals(void **state)
+CASE(json_has_a_version_and_the_intervals)
 {
-    (void)state;
     RUN(FL_FAULTSTAT, "compare", "-a", "glibc", "-a", "x=glibc", "-n", "5", "-j", "-", "--",
         FL_VICTIM, "100", "0", "6");
     assert_int_equal(output.status, 0);
@@ -147,9 +137,8 @@ static void json_has_a_version_and_the_intervals(void **state)
 
 /* README: "the last line says which one is fastest". That the command runs as it is written there,
  * tests/docs/test_docs_commands finds out. */
-static void a_comparison_without_options_ends_with_a_verdict(void **state)
+CASE(a_comparison_without_options_ends_with_a_verdict)
 {
-    (void)state;
     RUN(FL_FAULTSTAT, "compare", "--", FL_VICTIM, "300", "0", "6");
     assert_int_equal(output.status, 0);
     const char *verdict = strstr(output.out, "\nverdict          ");
@@ -160,14 +149,5 @@ static void a_comparison_without_options_ends_with_a_verdict(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pipe_gets_80_columns_and_no_escapes),
-        cmocka_unit_test(a_terminal_gets_its_width_and_one_line_of_progress),
-        cmocka_unit_test(a_dumb_terminal_gets_no_escapes),
-        cmocka_unit_test(csv_has_a_line_for_each_run),
-        cmocka_unit_test(markdown_has_tables_and_the_verdict),
-        cmocka_unit_test(json_has_a_version_and_the_intervals),
-        cmocka_unit_test(a_comparison_without_options_ends_with_a_verdict),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

@@ -1,21 +1,17 @@
 /* faultstat heap: what places in a program hold, in a running process and from a file, against what
  * the program is known to hold. */
+#include "cases.h"
 #include "live_victim.h"
 
 #include "faultless/profile.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { MIB = 1 << 20, PAGE = 4096 };
 
@@ -69,10 +65,9 @@ static void known_sites_hold_what_they_hold(void)
     assert_says(output.out, ";main;sites;g 4194304\n");
 }
 
-static void a_running_process_is_read(void **state)
+CASE(a_running_process_is_read)
 {
     struct fl_live_victim v = begin("sites", every);
-    (void)state;
     fold(fl_live_victim_text(v.pid), NULL);
     known_sites_hold_what_they_hold();
     fold(fl_live_victim_text(v.pid), "--peak");
@@ -92,13 +87,12 @@ static void a_running_process_is_read(void **state)
     assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
-static void a_file_says_the_same(void **state)
+CASE(a_file_says_the_same)
 {
     char option[96], name[64];
     snprintf(option, sizeof(option), "FAULTLESS_PROFILE=%s/%%p.heap", fl_child_folder);
     const char *const env[] = {every[0], every[1], option, every[3], NULL};
     struct fl_live_victim v = begin("sites", env);
-    (void)state;
     snprintf(name, sizeof(name), "%s/%d.heap", fl_child_folder, (int)v.pid);
     assert_int_not_equal(access(name, F_OK), 0);
     assert_int_equal(fl_live_victim_end(&v), 0);
@@ -108,10 +102,9 @@ static void a_file_says_the_same(void **state)
     assert_int_equal(held_by("k"), 8 * MIB);
 }
 
-static void blocks_that_grow_are_of_who_made_them_grow(void **state)
+CASE(blocks_that_grow_are_of_who_made_them_grow)
 {
     struct fl_live_victim v = begin("grow", every);
-    (void)state;
     fold(fl_live_victim_text(v.pid), NULL);
     assert_int_equal(held_by("r"), 20 * MIB);
     assert_int_equal(held_by("f"), 2 * MIB);
@@ -119,22 +112,20 @@ static void blocks_that_grow_are_of_who_made_them_grow(void **state)
     assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
-static void threads_hold_beyond_their_end(void **state)
+CASE(threads_hold_beyond_their_end)
 {
     struct fl_live_victim v = begin("threads", every);
-    (void)state;
     fold(fl_live_victim_text(v.pid), NULL);
     assert_int_equal(held_by("t"), 4 * MIB);
     kill(v.pid, SIGKILL);
     assert_int_equal(fl_live_victim_end(&v), 128 + SIGKILL);
 }
 
-static void a_child_of_fork_has_its_own(void **state)
+CASE(a_child_of_fork_has_its_own)
 {
     struct fl_live_victim v =
         fl_live_victim_start((const char *const[]){FL_HEAP, "fork", NULL}, every);
     pid_t child = 0;
-    (void)state;
     for (int i = 0; i < 2; i++) {
         pid_t pid = (pid_t)strtol(fl_live_victim_line(&v), NULL, 10);
         child = pid != v.pid ? pid : child;
@@ -149,12 +140,11 @@ static void a_child_of_fork_has_its_own(void **state)
 }
 
 /* A block that a plan serves is known like any other. */
-static void planned_blocks_are_there(void **state)
+CASE(planned_blocks_are_there)
 {
     const char *const env[] = {every[0], every[2], every[3],
                                NULL}; /* with the worker, which packs */
     struct fl_live_victim v = begin("steps", env);
-    (void)state;
     fold(fl_live_victim_text(v.pid), NULL);
     assert_int_equal(held_by("s"), 3 * MIB);
     assert_int_equal(held_by("f"), MIB);
@@ -163,10 +153,9 @@ static void planned_blocks_are_there(void **state)
 }
 
 /* By a program that is the same each time, and its one thread. */
-static void samples_stand_for_all_on_average(void **state)
+CASE(samples_stand_for_all_on_average)
 {
     struct fl_live_victim v = begin("mixed", usual);
-    (void)state;
     fold(fl_live_victim_text(v.pid), NULL);
     uint64_t f = held_by("f");
     print_message("           %.0f MiB for 300\n", (double)f / MIB);
@@ -175,20 +164,18 @@ static void samples_stand_for_all_on_average(void **state)
     assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
-static void handlers_may_ask(void **state)
+CASE(handlers_may_ask)
 {
     struct fl_live_victim v = begin("signals", every);
-    (void)state;
     fold(fl_live_victim_text(v.pid), NULL);
     assert_int_equal(held_by("f"), 5 * MIB);
     assert_int_equal(held_by(""), 5 * MIB);
     assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
-static void a_filter_that_kills_is_obeyed(void **state)
+CASE(a_filter_that_kills_is_obeyed)
 {
     struct fl_live_victim v = begin("filter", every);
-    (void)state;
     fold(fl_live_victim_text(v.pid), NULL);
     assert_int_equal(held_by("f"), 5 * MIB);
     assert_int_equal(fl_live_victim_end(&v), 0);
@@ -202,7 +189,7 @@ static void refused(const char *what, const char *why)
     assert_string_equal(output.out, "");
 }
 
-static void what_is_no_profile_is_refused(void **state)
+CASE(what_is_no_profile_is_refused)
 {
     char name[64];
     struct fl_profile_head head = {.magic = FL_PROFILE_MAGIC,
@@ -210,7 +197,6 @@ static void what_is_no_profile_is_refused(void **state)
                                    .slots = 3,
                                    .stride = FL_PROFILE_STRIDE};
     struct fl_live_victim v = begin("sites", fl_live_victim_still);
-    (void)state;
     refused(fl_live_victim_text(v.pid), "not started with FAULTLESS_PROFILE");
     assert_int_equal(fl_live_victim_end(&v), 0);
     refused(fl_live_victim_text(getpid()), "not under faultless");
@@ -235,7 +221,7 @@ static void what_is_no_profile_is_refused(void **state)
 }
 
 /* Samples whose sizes, registers and stacks are nonsense. */
-static void nonsense_does_no_harm(void **state)
+CASE(nonsense_does_no_harm)
 {
     static unsigned char stack[FL_PROFILE_STACK];
     struct fl_profile_head head = {.magic = FL_PROFILE_MAGIC,
@@ -244,7 +230,6 @@ static void nonsense_does_no_harm(void **state)
                                    .stride = FL_PROFILE_STRIDE,
                                    .peak_at = UINT64_MAX};
     char name[64];
-    (void)state;
     snprintf(name, sizeof(name), "%s/nonsense", fl_child_folder);
     FILE *file = fopen(name, "w");
     assert_non_null(file);
@@ -268,10 +253,9 @@ static void nonsense_does_no_harm(void **state)
     assert_int_equal(output.status, 0);
 }
 
-static void values_of_the_option_are_checked(void **state)
+CASE(values_of_the_option_are_checked)
 {
     const char *const env[] = {every[0], "FAULTLESS_PROFILE=word", NULL};
-    (void)state;
     fl_child_run(&output, (const char *const[]){"/bin/true", NULL}, env);
     assert_int_equal(output.status, 0);
     assert_says(output.err, "FAULTLESS_PROFILE=word");
@@ -283,21 +267,8 @@ static void values_of_the_option_are_checked(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_running_process_is_read),
-        cmocka_unit_test(a_file_says_the_same),
-        cmocka_unit_test(blocks_that_grow_are_of_who_made_them_grow),
-        cmocka_unit_test(threads_hold_beyond_their_end),
-        cmocka_unit_test(a_child_of_fork_has_its_own),
-        cmocka_unit_test(planned_blocks_are_there),
-        cmocka_unit_test(samples_stand_for_all_on_average),
-        cmocka_unit_test(handlers_may_ask),
-        cmocka_unit_test(a_filter_that_kills_is_obeyed),
-        cmocka_unit_test(what_is_no_profile_is_refused),
-        cmocka_unit_test(nonsense_does_no_harm),
-        cmocka_unit_test(values_of_the_option_are_checked),
-    };
     int skip = fl_live_victim_skip("test_tools_heap");
     return skip != 0 ? skip
-                     : cmocka_run_group_tests(tests, fl_child_make_folder, fl_child_remove_folder);
+                     : RUN_CASES(.group_setup = fl_child_make_folder,
+                                 .group_teardown = fl_child_remove_folder);
 }

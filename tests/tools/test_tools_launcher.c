@@ -1,18 +1,14 @@
 /* The faultless launcher: what it puts into the environment, where it finds the library, exit
  * codes. */
+#include "cases.h"
 #include "child.h"
 
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct fl_output output;
 static char preloaded[PATH_MAX]; /* as the launcher names it: the build folder may be a link */
@@ -21,9 +17,8 @@ static char preloaded[PATH_MAX]; /* as the launcher names it: the build folder m
     fl_child_run(&output, (const char *const[]){FL_LAUNCHER, __VA_ARGS__, NULL},                   \
                  (const char *const[]){"FAULTLESS_LIB=" FL_PRELOAD, "LD_PRELOAD", NULL})
 
-static void the_library_comes_before_what_was_preloaded(void **state)
+CASE(the_library_comes_before_what_was_preloaded)
 {
-    (void)state;
     static const char *const argv[] = {FL_LAUNCHER, "sh", "-c", "echo $LD_PRELOAD", NULL};
     char wanted[PATH_MAX + 16];
 
@@ -37,24 +32,21 @@ static void the_library_comes_before_what_was_preloaded(void **state)
     assert_int_equal(output.status, 0);
 }
 
-static void options_become_variables(void **state)
+CASE(options_become_variables)
 {
-    (void)state;
     LAUNCH("-o", "decay-ms=5", "--option=THRESHOLD=64K", "-o", "log=", "--", "sh", "-c",
            "echo $FAULTLESS_DECAY_MS $FAULTLESS_THRESHOLD ${FAULTLESS_LOG-unset}.");
     assert_string_equal(output.out, "5 64K .\n");
 }
 
-static void what_follows_the_command_is_the_commands(void **state)
+CASE(what_follows_the_command_is_the_commands)
 {
-    (void)state;
     LAUNCH("echo", "-o", "--help", "--", "x");
     assert_string_equal(output.out, "-o --help -- x\n");
 }
 
-static void exit_codes_are_those_of_a_shell(void **state)
+CASE(exit_codes_are_those_of_a_shell)
 {
-    (void)state;
     LAUNCH("sh", "-c", "exit 5");
     assert_int_equal(output.status, 5);
     LAUNCH("sh", "-c", "kill -KILL $$");
@@ -66,9 +58,8 @@ static void exit_codes_are_those_of_a_shell(void **state)
     assert_int_equal(output.status, 126);
 }
 
-static void wrong_use_is_125_and_runs_nothing(void **state)
+CASE(wrong_use_is_125_and_runs_nothing)
 {
-    (void)state;
     LAUNCH("-o", "novalue", "echo", "ran");
     assert_int_equal(output.status, 125);
     assert_string_equal(output.out, "");
@@ -90,9 +81,8 @@ static void wrong_use_is_125_and_runs_nothing(void **state)
     assert_string_equal(output.err, "faultless: FAULTLESS_LIB=/usr: Is a directory\n");
 }
 
-static void version_and_help_run_nothing(void **state)
+CASE(version_and_help_run_nothing)
 {
-    (void)state;
     LAUNCH("--version");
     assert_int_equal(output.status, 0);
     assert_memory_equal(output.out, "faultless ", strlen("faultless "));
@@ -101,9 +91,8 @@ static void version_and_help_run_nothing(void **state)
     assert_non_null(strstr(output.out, "FAULTLESS_LIB"));
 }
 
-static void the_librarys_path_is_one_line(void **state)
+CASE(the_librarys_path_is_one_line)
 {
-    (void)state;
     char wanted[PATH_MAX + 2];
 
     LAUNCH("--library");
@@ -122,9 +111,8 @@ static void the_librarys_path_is_one_line(void **state)
 
 #define TUNED "thp:always,dirty_decay_ms:10000,muzzy_decay_ms:10000"
 
-static void tune_sets_what_the_user_has_not(void **state)
+CASE(tune_sets_what_the_user_has_not)
 {
-    (void)state;
     static const char *const argv[] = {
         FL_LAUNCHER, "--tune", "sh", "-c", "env | grep -E 'RJEM|DUCKDB|ARROW' | sort", NULL};
 
@@ -162,9 +150,8 @@ static void assert_found_as(const char *library)
     assert_string_equal(output.out, wanted);
 }
 
-static void the_library_is_found_as_built_and_as_installed(void **state)
+CASE(the_library_is_found_as_built_and_as_installed)
 {
-    (void)state;
     assert_found_as("bin/libfaultless.so");
     assert_found_as("lib/libfaultless.so");
     assert_found_as("lib/" FL_MULTIARCH "/libfaultless.so");
@@ -187,9 +174,8 @@ static void launch_in(const char *mark, const char *name, const char *script)
                  (const char *const[]){"LD_LIBRARY_PATH", "LD_PRELOAD", NULL});
 }
 
-static void a_path_with_a_space_is_preloaded(void **state)
+CASE(a_path_with_a_space_is_preloaded)
 {
-    (void)state;
     launch_in(" ", "lib.so",
               "sh -c 'echo $LD_PRELOAD; grep -c \"/faultless test.*lib.so\" /proc/$$/maps'");
     assert_int_equal(output.status, 0);
@@ -197,9 +183,8 @@ static void a_path_with_a_space_is_preloaded(void **state)
     assert_string_equal(output.err, "");
 }
 
-static void a_path_that_LD_PRELOAD_cannot_express_is_refused(void **state)
+CASE(a_path_that_LD_PRELOAD_cannot_express_is_refused)
 {
-    (void)state;
     launch_in(":", "lib.so", "echo ran");
     assert_int_equal(output.status, 125);
     assert_string_equal(output.out, "");
@@ -211,21 +196,8 @@ static void a_path_that_LD_PRELOAD_cannot_express_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_library_comes_before_what_was_preloaded),
-        cmocka_unit_test(options_become_variables),
-        cmocka_unit_test(what_follows_the_command_is_the_commands),
-        cmocka_unit_test(exit_codes_are_those_of_a_shell),
-        cmocka_unit_test(wrong_use_is_125_and_runs_nothing),
-        cmocka_unit_test(version_and_help_run_nothing),
-        cmocka_unit_test(the_librarys_path_is_one_line),
-        cmocka_unit_test(tune_sets_what_the_user_has_not),
-        cmocka_unit_test(the_library_is_found_as_built_and_as_installed),
-        cmocka_unit_test(a_path_with_a_space_is_preloaded),
-        cmocka_unit_test(a_path_that_LD_PRELOAD_cannot_express_is_refused),
-    };
     if (realpath(FL_PRELOAD, preloaded) == NULL) {
         return 1;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

@@ -1,17 +1,13 @@
 /* faultstat nodes, and the nodes in run and compare, against what this process knows of its own
  * pages from move_pages(2). True on one node and on several. */
+#include "cases.h"
 #include "child.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { FL_MIB = 96, FL_PAGE = 4096 };
 
@@ -56,9 +52,8 @@ static int node_of(void *page)
     return syscall(SYS_move_pages, 0, 1UL, &page, NULL, &id, 0) == 0 ? id : -1;
 }
 
-static void memory_is_counted_where_it_lies(void **state)
+CASE(memory_is_counted_where_it_lies)
 {
-    (void)state;
     size_t len = (size_t)FL_MIB << 20;
     json_t *before_root;
     json_t *after_root;
@@ -87,9 +82,8 @@ static void memory_is_counted_where_it_lies(void **state)
     munmap(base, len);
 }
 
-static void text_has_a_line_a_node(void **state)
+CASE(text_has_a_line_a_node)
 {
-    (void)state;
     char pid[16];
     snprintf(pid, sizeof(pid), "%d", (int)getpid());
     RUN("nodes", pid, pid);
@@ -99,9 +93,8 @@ static void text_has_a_line_a_node(void **state)
     assert_non_null(strstr(output.out, "\n  remote "));
 }
 
-static void what_is_no_process_is_said(void **state)
+CASE(what_is_no_process_is_said)
 {
-    (void)state;
     RUN("nodes", "2147483647");
     assert_int_equal(output.status, 1);
     assert_string_equal(output.err, "faultstat: 2147483647: No such file or directory\n");
@@ -114,9 +107,8 @@ static void what_is_no_process_is_said(void **state)
 }
 
 /* It marks six steps; the pages of one are there at each mark but gone at the next. */
-static void a_run_has_its_nodes_where_they_are_asked_for(void **state)
+CASE(a_run_has_its_nodes_where_they_are_asked_for)
 {
-    (void)state;
     RUN("run", "--nodes", "--json", "-o", "/dev/stderr", "--", FL_VICTIM, "3000", "0", "6");
     assert_int_equal(output.status, 0);
     json_t *root = fl_child_json(output.err);
@@ -128,9 +120,8 @@ static void a_run_has_its_nodes_where_they_are_asked_for(void **state)
     assert_non_null(strstr(output.err, "memory by node"));
 }
 
-static void a_comparison_has_nodes_by_allocator(void **state)
+CASE(a_comparison_has_nodes_by_allocator)
 {
-    (void)state;
     RUN("compare", "--nodes", "-a", "glibc", "-n", "2", "-j", "-", "--", FL_VICTIM, "3000", "0",
         "6");
     assert_int_equal(output.status, 0);
@@ -146,12 +137,5 @@ static void a_comparison_has_nodes_by_allocator(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_counted_where_it_lies),
-        cmocka_unit_test(text_has_a_line_a_node),
-        cmocka_unit_test(what_is_no_process_is_said),
-        cmocka_unit_test(a_run_has_its_nodes_where_they_are_asked_for),
-        cmocka_unit_test(a_comparison_has_nodes_by_allocator),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

@@ -1,16 +1,12 @@
 /* faultplan, judged from outside: figures and offsets of tables whose layouts are known, pictures,
  * and what it says of files that are no tables. */
+#include "cases.h"
 #include "child.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct fl_output output;
 static char path[] = "/tmp/faultplan-test-XXXXXX";
@@ -33,9 +29,8 @@ static void assert_said(const char *text)
     }
 }
 
-static void it_packs_and_says_how_high(void **state)
+CASE(it_packs_and_says_how_high)
 {
-    (void)state;
     write_table("id,lower,upper,size\na,0,2,10\nb,1,3,20\nc,2,4,10\n");
     RUN("pack", path);
     assert_int_equal(output.status, 0);
@@ -45,9 +40,8 @@ static void it_packs_and_says_how_high(void **state)
     assert_said("ratio         1.00000\n");
 }
 
-static void columns_may_stand_in_any_order(void **state)
+CASE(columns_may_stand_in_any_order)
 {
-    (void)state;
     write_table("size,comment,upper,id,lower\r\n10,first,2,a,0\r\n20,second,3,b,1");
     RUN("pack", "-o", "-", path);
     assert_int_equal(output.status, 0);
@@ -57,9 +51,8 @@ static void columns_may_stand_in_any_order(void **state)
     assert_non_null(strstr(output.err, "height        30\n"));
 }
 
-static void offsets_are_multiples_of_the_alignment(void **state)
+CASE(offsets_are_multiples_of_the_alignment)
 {
-    (void)state;
     write_table("id,lower,upper,size\n0,0,2,10\n1,0,2,10\n");
     RUN("pack", "--align", "64K", "-o", "-", path);
     assert_int_equal(output.status, 0);
@@ -68,9 +61,8 @@ static void offsets_are_multiples_of_the_alignment(void **state)
     assert_non_null(strstr(output.err, "lower bound   131072\n"));
 }
 
-static void no_buffer_at_all_is_a_table_too(void **state)
+CASE(no_buffer_at_all_is_a_table_too)
 {
-    (void)state;
     write_table("id,lower,upper,size\n");
     RUN("pack", path);
     assert_int_equal(output.status, 0);
@@ -89,9 +81,8 @@ static size_t count(const char *text)
     return n;
 }
 
-static void alignments_are_kept(void **state)
+CASE(alignments_are_kept)
 {
-    (void)state;
     write_table("id,lower,upper,size,alignment\na,0,2,10,1\nb,0,2,10,64\nc,0,2,10,64\n");
     RUN("pack", path);
     assert_int_equal(output.status, 0);
@@ -100,9 +91,8 @@ static void alignments_are_kept(void **state)
     assert_said("height        384\n");
 }
 
-static void pictures_show_each_buffer_with_or_without_offsets(void **state)
+CASE(pictures_show_each_buffer_with_or_without_offsets)
 {
-    (void)state;
     write_table("id,lower,upper,size\na,0,2,10\nb,1,3,20\nc,2,4,10\nd,2,2,10\n");
     RUN("draw", path);
     assert_int_equal(output.status, 0);
@@ -117,7 +107,7 @@ static void pictures_show_each_buffer_with_or_without_offsets(void **state)
     assert_said("height 110 bytes");
 }
 
-static void what_is_no_table_gets_one_line(void **state)
+CASE(what_is_no_table_gets_one_line)
 {
     static const struct {
         const char *text, *said;
@@ -134,7 +124,6 @@ static void what_is_no_table_gets_one_line(void **state)
         {"id,lower,upper,size,alignment\na,0,2,1,48\n",
          ":2: an alignment that is no power of two up to"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         write_table(bad[i].text);
         RUN("pack", path);
@@ -151,9 +140,8 @@ static void what_is_no_table_gets_one_line(void **state)
     assert_int_equal(output.status, 125);
 }
 
-static void wrong_options_are_refused(void **state)
+CASE(wrong_options_are_refused)
 {
-    (void)state;
     RUN("pack");
     assert_int_equal(output.status, 125);
     RUN("pack", "--align", "3", path);
@@ -179,15 +167,5 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_packs_and_says_how_high),
-        cmocka_unit_test(columns_may_stand_in_any_order),
-        cmocka_unit_test(offsets_are_multiples_of_the_alignment),
-        cmocka_unit_test(no_buffer_at_all_is_a_table_too),
-        cmocka_unit_test(alignments_are_kept),
-        cmocka_unit_test(pictures_show_each_buffer_with_or_without_offsets),
-        cmocka_unit_test(what_is_no_table_gets_one_line),
-        cmocka_unit_test(wrong_options_are_refused),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return RUN_CASES(.group_setup = setup, .group_teardown = teardown);
 }

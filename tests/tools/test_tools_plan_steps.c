@@ -1,18 +1,14 @@
 /* faultplan and a real program: the steps that it records are tables that it packs and draws. */
+#include "cases.h"
 #include "child.h"
 
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct fl_output output;
 static char folder[] = "/tmp/faultplan-test-XXXXXX";
@@ -78,11 +74,10 @@ static void read_report(char path[512], double *blocks, double *bound)
     snprintf(path, 512, "%s/%s", trace, name);
 }
 
-static void steps_of_a_program_are_written_and_packed(void **state)
+CASE(steps_of_a_program_are_written_and_packed)
 {
     double blocks, bound;
     char path[512];
-    (void)state;
     RECORD(FL_VICTIM, "fixed", "12", "declare");
     assert_int_equal(output.status, 0);
     assert_non_null(strstr(output.out, "done\n")); /* the program's own */
@@ -105,13 +100,12 @@ static void steps_of_a_program_are_written_and_packed(void **state)
 }
 
 /* Of each block its alignment, the thread that asked for it and the node of its memory. */
-static void a_row_says_who_asked_and_where_it_lay(void **state)
+CASE(a_row_says_who_asked_and_where_it_lay)
 {
     double blocks, bound;
     char path[512], line[256];
     unsigned long long size, align;
     unsigned thread, node, rows = 0;
-    (void)state;
     RECORD(FL_VICTIM, "fixed", "12", "declare");
     read_report(path, &blocks, &bound);
     FILE *file = fopen(path, "r");
@@ -131,9 +125,8 @@ static void a_row_says_who_asked_and_where_it_lay(void **state)
     assert_true(is_equal(rows, blocks));
 }
 
-static void each_run_counts_its_own_steps(void **state)
+CASE(each_run_counts_its_own_steps)
 {
-    (void)state;
     RECORD(FL_VICTIM, "fixed", "12", "declare");
     double first = number(output.err, "faultplan: ", 0);
     RECORD(FL_VICTIM, "fixed", "12", "declare", "2");
@@ -142,9 +135,8 @@ static void each_run_counts_its_own_steps(void **state)
     assert_true(number(output.err, "faultplan: ", 0) <= 3 * first);
 }
 
-static void why_there_is_no_step_is_said(void **state)
+CASE(why_there_is_no_step_is_said)
 {
-    (void)state;
     RECORD("true");
     assert_int_equal(output.status, 125); /* for scripts */
     assert_string_equal(output.err,
@@ -162,9 +154,8 @@ static void why_there_is_no_step_is_said(void **state)
     assert_non_null(strstr(output.err, "faultplan: faultless was not active: "));
 }
 
-static void the_exit_status_is_the_programs(void **state)
+CASE(the_exit_status_is_the_programs)
 {
-    (void)state;
     RECORD("sh", "-c", "exit 7");
     assert_int_equal(output.status, 7);
     RECORD("sh", "-c", "kill -TERM $$");
@@ -182,10 +173,9 @@ static void the_exit_status_is_the_programs(void **state)
     assert_int_equal(output.status, 125);
 }
 
-static void no_library_is_said_and_nothing_is_left(void **state)
+CASE(no_library_is_said_and_nothing_is_left)
 {
     struct stat s;
-    (void)state;
     empty(trace);
     rmdir(trace);
     fl_child_run(&output,
@@ -216,13 +206,5 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_of_a_program_are_written_and_packed),
-        cmocka_unit_test(a_row_says_who_asked_and_where_it_lay),
-        cmocka_unit_test(each_run_counts_its_own_steps),
-        cmocka_unit_test(why_there_is_no_step_is_said),
-        cmocka_unit_test(the_exit_status_is_the_programs),
-        cmocka_unit_test(no_library_is_said_and_nothing_is_left),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return RUN_CASES(.group_setup = setup, .group_teardown = teardown);
 }

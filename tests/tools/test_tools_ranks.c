@@ -1,15 +1,11 @@
 /* Steps by lines of output, several processes, ranks of a job. */
+#include "cases.h"
 #include "child.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct fl_output output;
 
@@ -20,9 +16,8 @@ static struct fl_output output;
 /* The victim is a child that has ended and was waited for before its line comes. */
 #define STEPS "for i in 1 2 3 4 5 6; do " FL_VICTIM " 800 0 0 >/dev/null; echo step $i; done"
 
-static void lines_of_the_output_are_steps_of_all_processes(void **state)
+CASE(lines_of_the_output_are_steps_of_all_processes)
 {
-    (void)state;
     RUN(FL_FAULTSTAT, "run", "-j", "-o", "/dev/stderr", "-r", "^step [0-9]+$", "--", "sh", "-c",
         STEPS);
     assert_int_equal(output.status, 0);
@@ -34,9 +29,8 @@ static void lines_of_the_output_are_steps_of_all_processes(void **state)
 }
 
 /* Each line waits for an answer, so that what follows it is in the next step. */
-static void a_step_has_the_faults_between_its_lines(void **state)
+CASE(a_step_has_the_faults_between_its_lines)
 {
-    (void)state;
     static const char script[] =
         "import mmap, sys, time\n"
         "for i in range(6):\n"
@@ -53,9 +47,8 @@ static void a_step_has_the_faults_between_its_lines(void **state)
     json_decref(root);
 }
 
-static void a_program_sees_a_terminal_and_so_flushes_each_line(void **state)
+CASE(a_program_sees_a_terminal_and_so_flushes_each_line)
 {
-    (void)state;
     RUN(FL_FAULTSTAT, "run", "-r", "x", "--", "python3", "-c",
         "import sys; print(sys.stdout.isatty(), sys.stderr.isatty())");
     assert_string_equal(output.out, "True False\n");
@@ -66,17 +59,15 @@ static void a_program_sees_a_terminal_and_so_flushes_each_line(void **state)
     assert_says(output.err, "no step: 0 lines of the output matched 'nothing'");
 }
 
-static void lines_that_are_alike_are_proposed_as_steps(void **state)
+CASE(lines_that_are_alike_are_proposed_as_steps)
 {
-    (void)state;
     RUN(FL_FAULTSTAT, "compare", "-a", "glibc", "-n", "1", "--", "sh", "-c",
         "echo start; for i in 1 2 3 4 5 6; do echo \"[$i/6] loss 0.$i\"; done");
     assert_says(output.out, "6 lines of the output are alike; --step-regex '^\\[[0-9]' gives");
 }
 
-static void children_are_counted(void **state)
+CASE(children_are_counted)
 {
-    (void)state;
     RUN(FL_FAULTSTAT, "run", "-j", "-o", "-", "--", "sh", "-c", "sleep 0.5 & sleep 0.5; wait");
     json_t *root = fl_child_json(output.out);
     assert_int_equal(fl_child_number(root, "processes"), 3);
@@ -84,9 +75,8 @@ static void children_are_counted(void **state)
     json_decref(root);
 }
 
-static void each_rank_has_a_file_of_its_own(void **state)
+CASE(each_rank_has_a_file_of_its_own)
 {
-    (void)state;
     SHELL("export OMPI_COMM_WORLD_SIZE=2; for r in 0 1; do OMPI_COMM_WORLD_RANK=$r $0 run -j "
           "-o $1/mpi -- true; done; unset OMPI_COMM_WORLD_SIZE; export WORLD_SIZE=2;"
           "for r in 0 1; do RANK=$r $0 run -j -o $1/torch-%r-%h-%% -- true; done; unset WORLD_SIZE;"
@@ -96,9 +86,8 @@ static void each_rank_has_a_file_of_its_own(void **state)
     assert_says(output.err, "%r, %h, %p and %% are known");
 }
 
-static void merge_shows_the_slowest_rank_first(void **state)
+CASE(merge_shows_the_slowest_rank_first)
 {
-    (void)state;
     SHELL("t='\"schema\": 2, \"kind\": \"run\", \"faults\": 7'; cd $1;"
           "echo \"{$t, \\\"rank\\\": 0, \\\"host\\\": \\\"a\\\", \\\"step_ms\\\": 10}\" >m0;"
           "echo \"{$t, \\\"rank\\\": 1, \\\"host\\\": \\\"b\\\", \\\"step_ms\\\": 15}\" >m1;"
@@ -120,9 +109,8 @@ static void merge_shows_the_slowest_rank_first(void **state)
     assert_says(output.err, "/odd: no record of faultstat run");
 }
 
-static void ranks_of_real_runs_are_merged(void **state)
+CASE(ranks_of_real_runs_are_merged)
 {
-    (void)state;
     SHELL("export WORLD_SIZE=2; for r in 0 1; do RANK=$r $0 run -j -o $1/real-%r -- " FL_VICTIM
           " $((r * 100 + 10)) 0 6 >/dev/null; done; $0 merge $1/real-*");
     assert_int_equal(output.status, 0);
@@ -130,9 +118,8 @@ static void ranks_of_real_runs_are_merged(void **state)
     assert_says(output.out, "x the median step of 2 ranks");
 }
 
-static void each_rank_has_a_recording_of_its_own(void **state)
+CASE(each_rank_has_a_recording_of_its_own)
 {
-    (void)state;
     SHELL(
         "cd $1; for r in 0 1; do OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=$r"
         " $0 record -Pq -o rec -- true;"
@@ -142,9 +129,8 @@ static void each_rank_has_a_recording_of_its_own(void **state)
     assert_says(output.err, "%r, %h, %p and %% are known");
 }
 
-static void lines_of_the_output_are_steps_of_a_recording(void **state)
+CASE(lines_of_the_output_are_steps_of_a_recording)
 {
-    (void)state;
     SHELL("$0 record -Pq -o $1/lines -r '^step' -- sh -c 'for i in 1 2 3; do echo step $i; done;"
           " echo more'; cat $1/lines >&2");
     assert_string_equal(output.out, "step 1\nstep 2\nstep 3\nmore\n");
@@ -155,17 +141,5 @@ static void lines_of_the_output_are_steps_of_a_recording(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_of_the_output_are_steps_of_all_processes),
-        cmocka_unit_test(a_step_has_the_faults_between_its_lines),
-        cmocka_unit_test(a_program_sees_a_terminal_and_so_flushes_each_line),
-        cmocka_unit_test(lines_that_are_alike_are_proposed_as_steps),
-        cmocka_unit_test(children_are_counted),
-        cmocka_unit_test(each_rank_has_a_file_of_its_own),
-        cmocka_unit_test(merge_shows_the_slowest_rank_first),
-        cmocka_unit_test(ranks_of_real_runs_are_merged),
-        cmocka_unit_test(each_rank_has_a_recording_of_its_own),
-        cmocka_unit_test(lines_of_the_output_are_steps_of_a_recording),
-    };
-    return cmocka_run_group_tests(tests, fl_child_make_folder, fl_child_remove_folder);
+    return RUN_CASES(.group_setup = fl_child_make_folder, .group_teardown = fl_child_remove_folder);
 }

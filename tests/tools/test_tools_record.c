@@ -1,17 +1,13 @@
 /* faultstat record, judged from outside: a victim whose sites and counts are known. Needs perf
  * events; what is said without them is test_tools_record_proc's. */
+#include "cases.h"
 #include "child.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum {
     FL_F_PAGES = 1000,
@@ -74,9 +70,8 @@ static void assert_within_1_percent(double value, double wanted)
     }
 }
 
-static void faults_are_put_down_to_the_functions_that_took_them(void **state)
+CASE(faults_are_put_down_to_the_functions_that_took_them)
 {
-    (void)state;
     RECORD("-c", "1", "-s", "1024", "--", FL_SITES);
     assert_int_equal(output.status, 0);
     json_t *root = recording();
@@ -89,9 +84,8 @@ static void faults_are_put_down_to_the_functions_that_took_them(void **state)
 }
 
 /* In huge pages where the kernel gives any, else in base pages: the memory is the same. */
-static void huge_pages_are_told_from_base_pages(void **state)
+CASE(huge_pages_are_told_from_base_pages)
 {
-    (void)state;
     RECORD("-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "huge");
     json_t *root = recording();
     double huge_len = fl_child_number(json_object_get(root, "machine"), "huge_page_bytes");
@@ -114,9 +108,8 @@ static bool has_note(const json_t *root, const char *text)
 }
 
 /* The read and the write of a page are a fault each, and cost differently. */
-static void a_read_of_fresh_memory_is_told_from_a_write(void **state)
+CASE(a_read_of_fresh_memory_is_told_from_a_write)
 {
-    (void)state;
     RECORD("-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "zero");
     json_t *root = recording();
     if (has_note(root, "reads of fresh memory")) { /* takes CAP_PERFMON */
@@ -128,9 +121,8 @@ static void a_read_of_fresh_memory_is_told_from_a_write(void **state)
     json_decref(root);
 }
 
-static void copies_are_new_pages_unless_they_are_asked_for(void **state)
+CASE(copies_are_new_pages_unless_they_are_asked_for)
 {
-    (void)state;
     RECORD("-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "fork");
     json_t *root = recording();
     assert_true(has_note(root, "--copies tells them apart"));
@@ -143,9 +135,8 @@ static void copies_are_new_pages_unless_they_are_asked_for(void **state)
 }
 
 /* A copy by its own name where the tracepoint may be had; else as the anonymous page that it is. */
-static void a_copy_on_write_is_told_where_it_can_be(void **state)
+CASE(a_copy_on_write_is_told_where_it_can_be)
 {
-    (void)state;
     RECORD("-C", "-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "fork");
     json_t *root = recording();
     bool is_told = !has_note(root, "copies of anonymous");
@@ -156,9 +147,8 @@ static void a_copy_on_write_is_told_where_it_can_be(void **state)
 }
 
 /* The kind is not asked for: since Linux 6.7 the fault is a minor one, as of any anonymous page. */
-static void memory_from_a_userfaultfd_handler_has_its_site(void **state)
+CASE(memory_from_a_userfaultfd_handler_has_its_site)
 {
-    (void)state;
     RECORD("-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "uffd");
     if (output.status == 4) {
         print_message("no userfaultfd here\n");
@@ -169,18 +159,16 @@ static void memory_from_a_userfaultfd_handler_has_its_site(void **state)
     json_decref(root);
 }
 
-static void a_thread_of_many_faults_is_sampled_in_proportion(void **state)
+CASE(a_thread_of_many_faults_is_sampled_in_proportion)
 {
-    (void)state;
     RECORD("-c", "19", "-s", "512", "--", FL_SITES, "0", "20000");
     json_t *root = recording();
     assert_within_1_percent(faults_of(root, "h", ""), 40000);
     json_decref(root);
 }
 
-static void counts_agree_with_getrusage(void **state)
+CASE(counts_agree_with_getrusage)
 {
-    (void)state;
     RECORD("--", FL_SITES, "0", "20000");
     json_t *root = recording();
     const json_t *faults = json_object_get(root, "faults");
@@ -192,9 +180,8 @@ static void counts_agree_with_getrusage(void **state)
     json_decref(root);
 }
 
-static void steps_are_those_that_the_program_marks(void **state)
+CASE(steps_are_those_that_the_program_marks)
 {
-    (void)state;
     RECORD("-c", "1", "-s", "512", "--", FL_SITES, "6");
     json_t *root = recording();
     const json_t *steps = json_object_get(root, "steps");
@@ -216,9 +203,8 @@ static void steps_are_those_that_the_program_marks(void **state)
 }
 
 /* The first program runs the second: each in its own process. */
-static void children_are_recorded_too(void **state)
+CASE(children_are_recorded_too)
 {
-    (void)state;
     RECORD("-c", "1", "-s", "1024", "--", "sh", "-c", FL_SITES "; " FL_SITES "; exit 3");
     assert_int_equal(output.status, 3);
     json_t *root = recording();
@@ -228,18 +214,6 @@ static void children_are_recorded_too(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(faults_are_put_down_to_the_functions_that_took_them),
-        cmocka_unit_test(huge_pages_are_told_from_base_pages),
-        cmocka_unit_test(a_read_of_fresh_memory_is_told_from_a_write),
-        cmocka_unit_test(copies_are_new_pages_unless_they_are_asked_for),
-        cmocka_unit_test(a_copy_on_write_is_told_where_it_can_be),
-        cmocka_unit_test(memory_from_a_userfaultfd_handler_has_its_site),
-        cmocka_unit_test(a_thread_of_many_faults_is_sampled_in_proportion),
-        cmocka_unit_test(counts_agree_with_getrusage),
-        cmocka_unit_test(steps_are_those_that_the_program_marks),
-        cmocka_unit_test(children_are_recorded_too),
-    };
     int fd = mkstemp(path);
     if (fd < 0) {
         return 1;
@@ -253,7 +227,7 @@ int main(void)
                json_string_value(json_array_get(json_object_get(root, "notes"), 0)));
     }
     json_decref(root);
-    int status = has_perf ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
+    int status = has_perf ? RUN_CASES() : 77;
     unlink(path);
     return status;
 }

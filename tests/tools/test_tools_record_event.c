@@ -1,16 +1,12 @@
 /* Records as a kernel wrote them (Linux 6.18, x86-64, victim_sites under events with 64 bytes of
  * stack), decoded; and the same cut at every byte. */
+#include "cases.h"
 #include "faultstat/record/event.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include <cmocka.h>
 
 static const uint64_t fault[] = {
     0xc8000200000009,
@@ -110,9 +106,8 @@ static const struct fl_event_layout layout = {
 
 #define DECODE(record, out) fl_event_decode(&layout, record, sizeof(record), out)
 
-static void a_fault_has_its_address_page_registers_and_stack(void **state)
+CASE(a_fault_has_its_address_page_registers_and_stack)
 {
-    (void)state;
     struct fl_event e;
     assert_int_equal(DECODE(fault, &e), 0);
     assert_int_equal(e.type, FL_EVENT_FAULT);
@@ -133,9 +128,8 @@ static void a_fault_has_its_address_page_registers_and_stack(void **state)
 }
 
 /* Identifier, thread, time, and user registers: which mode the tick met is in the header. */
-static void a_tick_says_whom_it_met(void **state)
+CASE(a_tick_says_whom_it_met)
 {
-    (void)state;
     struct fl_event_layout own = layout;
     struct fl_event e;
     uint64_t tick[] = {0x30000200000009, 0x7c6, 0x5f5800005f57, 0xd66fe0c8bba, 2, 0x558fb671d61c};
@@ -155,9 +149,8 @@ static void a_tick_says_whom_it_met(void **state)
 }
 
 /* The physical address stands before the page's size, and is 0 for the kernel's page of zeros. */
-static void a_read_of_fresh_memory_has_no_page(void **state)
+CASE(a_read_of_fresh_memory_has_no_page)
 {
-    (void)state;
     struct fl_event_layout own = layout;
     struct fl_event e;
     own.fault_type =
@@ -174,18 +167,16 @@ static void a_read_of_fresh_memory_has_no_page(void **state)
     assert_false(e.is_no_page);
 }
 
-static void a_dump_of_which_nothing_is_used_is_empty(void **state)
+CASE(a_dump_of_which_nothing_is_used_is_empty)
 {
-    (void)state;
     struct fl_event e;
     assert_int_equal(DECODE(no_stack, &e), 0);
     assert_int_equal(e.stack_len, 0);
     assert_int_equal(e.page_size, 4096);
 }
 
-static void the_identifier_says_which_event_it_was(void **state)
+CASE(the_identifier_says_which_event_it_was)
 {
-    (void)state;
     struct fl_event e;
     uint64_t copy[sizeof(fault) / sizeof(fault[0])];
     memcpy(copy, fault, sizeof(fault));
@@ -197,9 +188,8 @@ static void the_identifier_says_which_event_it_was(void **state)
     assert_int_equal(e.type, FL_EVENT_OTHER);
 }
 
-static void a_protection_fault_is_the_tracepoints(void **state)
+CASE(a_protection_fault_is_the_tracepoints)
 {
-    (void)state;
     struct fl_event e;
     uint64_t copy[sizeof(protect) / sizeof(protect[0])];
     memcpy(copy, protect, sizeof(protect));
@@ -211,9 +201,8 @@ static void a_protection_fault_is_the_tracepoints(void **state)
     assert_int_equal(e.time_ns, 0xd64b77e8a25);
 }
 
-static void mappings_and_processes_are_told(void **state)
+CASE(mappings_and_processes_are_told)
 {
-    (void)state;
     struct fl_event e;
     assert_int_equal(DECODE(map, &e), 0);
     assert_int_equal(e.type, FL_EVENT_MAP);
@@ -239,9 +228,8 @@ static void mappings_and_processes_are_told(void **state)
 }
 
 /* Each record, in memory that ends where the record does: a sanitizer would see a read past it. */
-static void what_is_cut_is_refused(void **state)
+CASE(what_is_cut_is_refused)
 {
-    (void)state;
     static const struct {
         const uint64_t *record;
         size_t len;
@@ -263,9 +251,8 @@ static void what_is_cut_is_refused(void **state)
 }
 
 /* A stack that says to be longer than the record, a name without an end. */
-static void sizes_that_lie_are_refused(void **state)
+CASE(sizes_that_lie_are_refused)
 {
-    (void)state;
     struct fl_event e;
     uint64_t copy[sizeof(fault) / sizeof(fault[0])];
     memcpy(copy, fault, sizeof(fault));
@@ -279,16 +266,5 @@ static void sizes_that_lie_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_fault_has_its_address_page_registers_and_stack),
-        cmocka_unit_test(a_tick_says_whom_it_met),
-        cmocka_unit_test(a_read_of_fresh_memory_has_no_page),
-        cmocka_unit_test(a_dump_of_which_nothing_is_used_is_empty),
-        cmocka_unit_test(the_identifier_says_which_event_it_was),
-        cmocka_unit_test(a_protection_fault_is_the_tracepoints),
-        cmocka_unit_test(mappings_and_processes_are_told),
-        cmocka_unit_test(what_is_cut_is_refused),
-        cmocka_unit_test(sizes_that_lie_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

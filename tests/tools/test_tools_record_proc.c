@@ -1,16 +1,12 @@
 /* faultstat record without perf events, which is the same everywhere; and faultstat report of a
  * recording that is written down here. */
+#include "cases.h"
 #include "child.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct fl_output output;
 static char path[] = "/tmp/test_tools_record_proc.XXXXXX";
@@ -49,9 +45,8 @@ static void write_recording(const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static void threads_are_counted_where_perf_events_are_refused(void **state)
+CASE(threads_are_counted_where_perf_events_are_refused)
 {
-    (void)state;
     RECORD("--no-perf", "-q", "-o", "-", "--", FL_SITES, "0", "20000");
     assert_int_equal(output.status, 0);
     json_t *root = fl_child_json(output.out);
@@ -77,9 +72,8 @@ static void threads_are_counted_where_perf_events_are_refused(void **state)
 }
 
 /* The kernel refuses, not an option: a filter in the way of perf_event_open. */
-static void exit_status_is_the_commands(void **state)
+CASE(exit_status_is_the_commands)
 {
-    (void)state;
     RECORD("-q", "-o", path, "--", "sh", "-c", "exit 7");
     assert_int_equal(output.status, 7);
     RECORD("-q", "-o", path, "--", "sh", "-c", "kill -TERM $$");
@@ -91,9 +85,8 @@ static void exit_status_is_the_commands(void **state)
     assert_non_null(strstr(output.err, "/nonexistent/folder/file: No such file"));
 }
 
-static void wrong_options_are_refused(void **state)
+CASE(wrong_options_are_refused)
 {
-    (void)state;
     static const char *const wrong[][2] = {
         {"-c", "0"}, {"-c", "x"}, {"-s", "100"}, {"-s", "70000"}};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -105,9 +98,8 @@ static void wrong_options_are_refused(void **state)
     assert_int_equal(output.status, 125);
 }
 
-static void the_text_names_sites_by_their_share(void **state)
+CASE(the_text_names_sites_by_their_share)
 {
-    (void)state;
     write_recording(recording);
     REPORT(path);
     assert_int_equal(output.status, 0);
@@ -122,9 +114,8 @@ static void the_text_names_sites_by_their_share(void **state)
 }
 
 /* No middle is printed where only the ends are known, and the reason stands beside them. */
-static void a_doubtful_prediction_is_an_interval(void **state)
+CASE(a_doubtful_prediction_is_an_interval)
 {
-    (void)state;
     static const char certain[] = "\"doubt\":\"\",\"wall_ms\":1000,";
     static const char doubtful[] = "\"doubt\":\"too few\",\"wall_ms\":1000,"
                                    "\"faultless_wall_low_ms\":700,\"faultless_wall_high_ms\":980,";
@@ -146,9 +137,8 @@ static void a_doubtful_prediction_is_an_interval(void **state)
 }
 
 /* Frames of an interpreter all have its name. */
-static void a_caller_that_stands_several_times_in_a_row_is_named_once(void **state)
+CASE(a_caller_that_stands_several_times_in_a_row_is_named_once)
 {
-    (void)state;
     write_recording("{\"kind\":\"faultstat record\",\"schema\":1,\"frames\":[{\"name\":\"main\"},"
                     "{\"name\":\"loop\"},{\"name\":\"run\"},{\"name\":\"step\"}],\"stacks\":["
                     "{\"frames\":[0,2,1,1,1,3],\"site\":3,\"kind\":0,\"span\":0,\"faults\":1}]}");
@@ -157,9 +147,8 @@ static void a_caller_that_stands_several_times_in_a_row_is_named_once(void **sta
     assert_non_null(strstr(output.out, "< loop < run < main\n"));
 }
 
-static void long_names_of_callers_are_wrapped(void **state)
+CASE(long_names_of_callers_are_wrapped)
 {
-    (void)state;
     char text[1024];
     char long_name[2][61];
     memset(long_name, 'x', sizeof(long_name));
@@ -178,18 +167,16 @@ static void long_names_of_callers_are_wrapped(void **state)
     assert_non_null(strstr(output.out, "\n        x"));
 }
 
-static void folded_stacks_are_a_line_each(void **state)
+CASE(folded_stacks_are_a_line_each)
 {
-    (void)state;
     write_recording(recording);
     REPORT("--folded", "-", path);
     assert_string_equal(output.out, "main;step;memset 100\nmain;step;memset 100\n"
                                     "main;std::map<int:>::at 50\n[jit] 10\n");
 }
 
-static void the_flame_graph_is_drawn_to_scale(void **state)
+CASE(the_flame_graph_is_drawn_to_scale)
 {
-    (void)state;
     write_recording(recording);
     REPORT("--flame", "-", path);
     assert_non_null(strstr(output.out, "<svg xmlns"));
@@ -199,9 +186,8 @@ static void the_flame_graph_is_drawn_to_scale(void **state)
     assert_null(strstr(output.out, "map<int"));
 }
 
-static void the_page_holds_all_it_needs(void **state)
+CASE(the_page_holds_all_it_needs)
 {
-    (void)state;
     write_recording(recording);
     REPORT("--html", "-", path);
     assert_int_equal(output.status, 0);
@@ -222,9 +208,8 @@ static void the_page_holds_all_it_needs(void **state)
     free(text);
 }
 
-static void each_kind_has_a_colour_of_the_page(void **state)
+CASE(each_kind_has_a_colour_of_the_page)
 {
-    (void)state;
     json_error_t error;
     RECORD("--no-perf", "-q", "-o", path, "--", "true");
     json_t *root = json_load_file(path, 0, &error);
@@ -242,9 +227,8 @@ static void each_kind_has_a_colour_of_the_page(void **state)
     assert_int_equal(colours, kinds);
 }
 
-static void what_is_no_recording_is_refused(void **state)
+CASE(what_is_no_recording_is_refused)
 {
-    (void)state;
     static const char *const wrong[] = {"", "{}", "[1]", "{\"kind\":\"x\"}",
                                         "{\"kind\":\"faultstat record\",\"schema\":2}"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -266,9 +250,8 @@ static void what_is_no_recording_is_refused(void **state)
 }
 
 /* As versions before the intervals wrote it. */
-static void a_prediction_without_an_interval_has_none(void **state)
+CASE(a_prediction_without_an_interval_has_none)
 {
-    (void)state;
     write_recording("{\"kind\":\"faultstat record\",\"schema\":1,\"stacks\":[],"
                     "\"prediction\":{\"of\":\"the run\",\"faultless_cpu_ms\":2.0,\"cpu_ms\":3.0}}");
     REPORT(path);
@@ -278,27 +261,12 @@ static void a_prediction_without_an_interval_has_none(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_are_counted_where_perf_events_are_refused),
-        cmocka_unit_test(exit_status_is_the_commands),
-        cmocka_unit_test(wrong_options_are_refused),
-        cmocka_unit_test(the_text_names_sites_by_their_share),
-        cmocka_unit_test(a_doubtful_prediction_is_an_interval),
-        cmocka_unit_test(a_caller_that_stands_several_times_in_a_row_is_named_once),
-        cmocka_unit_test(long_names_of_callers_are_wrapped),
-        cmocka_unit_test(folded_stacks_are_a_line_each),
-        cmocka_unit_test(the_flame_graph_is_drawn_to_scale),
-        cmocka_unit_test(the_page_holds_all_it_needs),
-        cmocka_unit_test(each_kind_has_a_colour_of_the_page),
-        cmocka_unit_test(what_is_no_recording_is_refused),
-        cmocka_unit_test(a_prediction_without_an_interval_has_none),
-    };
     int fd = mkstemp(path);
     if (fd < 0) {
         return 1;
     }
     close(fd);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = RUN_CASES();
     unlink(path);
     return failed;
 }

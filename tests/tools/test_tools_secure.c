@@ -1,9 +1,7 @@
 /* A program that runs with raised privileges ignores LD_PRELOAD, and compare says so. */
+#include "cases.h"
 #include "child.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,15 +9,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #define FL_COPY FL_LARGE ".setuid"
 
 static struct fl_output output;
 
-static void a_setuid_program_is_not_loaded(void **state)
+CASE(a_setuid_program_is_not_loaded)
 {
-    (void)state;
     fl_child_run(&output, (const char *const[]){"cp", FL_LARGE, FL_COPY, NULL}, NULL);
     assert_int_equal(output.status, 0);
     assert_int_equal(chown(FL_COPY, 65534, 65534), 0);
@@ -35,7 +30,6 @@ static void a_setuid_program_is_not_loaded(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_setuid_program_is_not_loaded)};
     struct statvfs where;
     if (geteuid() != 0) {
         printf("SKIP test_tools_secure: needs root, got user %d\n", (int)geteuid());
@@ -45,5 +39,5 @@ int main(void)
         printf("SKIP test_tools_secure: needs a file system with setuid, got nosuid\n");
         return 77;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

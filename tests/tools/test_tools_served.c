@@ -1,13 +1,9 @@
 /* faultstat compare says which allocator really served a program. */
+#include "cases.h"
 #include "child.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct fl_output output;
 
@@ -47,9 +43,8 @@ static void assert_not_measured(json_t *root, const char *served_by, const char 
     json_decref(root);
 }
 
-static void a_plain_program_is_served(void **state)
+CASE(a_plain_program_is_served)
 {
-    (void)state;
     json_t *root = compare((const char *const[]){FL_LARGE, NULL});
     assert_int_equal(output.status, 0);
     assert_string_equal(text_of(root, 0, "served_by"), "ok");
@@ -60,9 +55,8 @@ static void a_plain_program_is_served(void **state)
     json_decref(root);
 }
 
-static void steps_that_the_program_declares_are_named(void **state)
+CASE(steps_that_the_program_declares_are_named)
 {
-    (void)state;
     json_t *root = compare((const char *const[]){FL_LOOP, "fixed", "40", "declare", NULL});
     assert_int_equal(output.status, 0);
     assert_non_null(strstr(output.err, "warning:  steps: the program declared "));
@@ -73,32 +67,28 @@ static void steps_that_the_program_declares_are_named(void **state)
     json_decref(root);
 }
 
-static void a_static_program_is_not(void **state)
+CASE(a_static_program_is_not)
 {
-    (void)state;
     assert_not_measured(compare((const char *const[]){FL_STATIC, NULL}), "not loaded",
                         "static program");
     assert_non_null(strstr(output.err, "not compared: not loaded: static program"));
     assert_non_null(strstr(output.err, "none: nothing could be compared with glibc"));
 }
 
-static void an_allocator_in_the_program_shadows_all(void **state)
+CASE(an_allocator_in_the_program_shadows_all)
 {
-    (void)state;
     assert_not_measured(compare((const char *const[]){FL_OWN_MALLOC, NULL}), "shadowed",
                         "the program's own malloc");
 }
 
-static void a_sanitizer_is_named(void **state)
+CASE(a_sanitizer_is_named)
 {
-    (void)state;
     assert_not_measured(compare((const char *const[]){FL_ASAN, NULL}), "shadowed",
                         "a sanitizer in the program");
 }
 
-static void a_library_before_ours_in_ld_preload_shadows_it(void **state)
+CASE(a_library_before_ours_in_ld_preload_shadows_it)
 {
-    (void)state;
     assert_not_measured(
         compare((const char *const[]){
             "sh", "-c", "LD_PRELOAD=" FL_OTHER_MALLOC ":$LD_PRELOAD exec " FL_LARGE, NULL}),
@@ -106,18 +96,16 @@ static void a_library_before_ours_in_ld_preload_shadows_it(void **state)
     assert_non_null(strstr(output.err, "shadowed by victim_other_malloc.so"));
 }
 
-static void one_behind_ours_does_not(void **state)
+CASE(one_behind_ours_does_not)
 {
-    (void)state;
     json_t *root = compare((const char *const[]){
         "sh", "-c", "LD_PRELOAD=$LD_PRELOAD:" FL_OTHER_MALLOC " exec " FL_LARGE, NULL});
     assert_string_equal(text_of(root, 1, "served_by"), "ok");
     json_decref(root);
 }
 
-static void a_program_that_drops_the_preload_is_found_out(void **state)
+CASE(a_program_that_drops_the_preload_is_found_out)
 {
-    (void)state;
     assert_not_measured(
         compare((const char *const[]){"sh", "-c", "unset LD_PRELOAD; exec " FL_LARGE, NULL}),
         "not loaded", "the loader did not map it");
@@ -125,15 +113,5 @@ static void a_program_that_drops_the_preload_is_found_out(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plain_program_is_served),
-        cmocka_unit_test(steps_that_the_program_declares_are_named),
-        cmocka_unit_test(a_static_program_is_not),
-        cmocka_unit_test(an_allocator_in_the_program_shadows_all),
-        cmocka_unit_test(a_sanitizer_is_named),
-        cmocka_unit_test(a_library_before_ours_in_ld_preload_shadows_it),
-        cmocka_unit_test(one_behind_ours_does_not),
-        cmocka_unit_test(a_program_that_drops_the_preload_is_found_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

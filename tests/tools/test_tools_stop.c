@@ -1,22 +1,18 @@
 /* Signals that end faultstat before its command has run: no empty file is left, and a line says so.
  */
+#include "cases.h"
 #include "child.h"
 
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { FL_ATTEMPTS = 100 };
 
@@ -103,9 +99,8 @@ static pid_t start_calibrating(int number)
     return 0;
 }
 
-static void a_recording_that_has_not_begun_leaves_no_file(void **state)
+CASE(a_recording_that_has_not_begun_leaves_no_file)
 {
-    (void)state;
     static const int number[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof(number) / sizeof(number[0]); i++) {
         pid_t pid = 0;
@@ -138,17 +133,15 @@ static void interrupt_comparison(void)
     assert_true(says_that_it_is_not_written());
 }
 
-static void a_comparison_that_has_not_begun_leaves_no_file(void **state)
+CASE(a_comparison_that_has_not_begun_leaves_no_file)
 {
-    (void)state;
     unlink(file);
     interrupt_comparison();
     assert_int_not_equal(access(file, F_OK), 0);
 }
 
-static void a_file_that_was_there_is_kept(void **state)
+CASE(a_file_that_was_there_is_kept)
 {
-    (void)state;
     char text[16] = "";
     FILE *out = fopen(file, "w");
     assert_true(out != NULL && fputs("before", out) >= 0 && fclose(out) == 0);
@@ -172,10 +165,5 @@ static int make_paths(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_recording_that_has_not_begun_leaves_no_file),
-        cmocka_unit_test(a_comparison_that_has_not_begun_leaves_no_file),
-        cmocka_unit_test(a_file_that_was_there_is_kept),
-    };
-    return cmocka_run_group_tests(tests, make_paths, fl_child_remove_folder);
+    return RUN_CASES(.group_setup = make_paths, .group_teardown = fl_child_remove_folder);
 }

@@ -1,17 +1,13 @@
 /* faultstat top on real programs, against what they say of themselves and what the kernel says. */
+#include "cases.h"
 #include "child.h"
 #include "live_victim.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct fl_output output;
 
@@ -52,20 +48,18 @@ static void check_victim(const char *what)
     assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
-static void counters_are_those_of_the_program(void **state)
+CASE(counters_are_those_of_the_program)
 {
-    (void)state;
     check_victim("work");
 }
 
-static void counters_of_all_threads_are_added(void **state)
+CASE(counters_of_all_threads_are_added)
 {
-    (void)state;
     check_victim("threads");
 }
 
 /* The worker packs, so it is there; what it does when all is idle is no business of these. */
-static void a_plan_and_its_hits_are_seen(void **state)
+CASE(a_plan_and_its_hits_are_seen)
 {
     static const char *const key[] = {"requests",   "plan_hits",    "plan_misses",
                                       "plan_steps", "plan_layouts", "plan_drops"};
@@ -74,7 +68,6 @@ static void a_plan_and_its_hits_are_seen(void **state)
         fl_live_victim_begin("steps", (const char *const[]){"LD_PRELOAD=" FL_LIBRARY, NULL});
     json_t *said = fl_child_json(fl_live_victim_line(&v));
     const json_t *seen = fl_live_victim_top(v.pid, &root);
-    (void)state;
     for (size_t i = 0; i < sizeof(key) / sizeof(key[0]); i++) {
         fl_live_victim_same(seen, said, key[i]);
     }
@@ -109,11 +102,10 @@ static double faults_of(pid_t pid)
     return (double)faults;
 }
 
-static void memory_and_faults_are_the_kernels(void **state)
+CASE(memory_and_faults_are_the_kernels)
 {
     json_t *root;
     struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
-    (void)state;
     (void)fl_live_victim_line(&v);
     const json_t *seen = fl_live_victim_top(v.pid, &root);
     double anonymous = fl_live_victim_kib(v.pid, "smaps_rollup", "Anonymous:") * 1024;
@@ -131,11 +123,10 @@ static void memory_and_faults_are_the_kernels(void **state)
     assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
-static void a_still_process_has_no_rates(void **state)
+CASE(a_still_process_has_no_rates)
 {
     json_t *root;
     struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
-    (void)state;
     (void)fl_live_victim_line(&v);
     TOP("--json", "-n", "2", "-d", "0.2", "-p", fl_live_victim_text(v.pid));
     char *second = strchr(output.out, '\n');
@@ -157,10 +148,9 @@ static void a_still_process_has_no_rates(void **state)
 
 /* ---- text ---- */
 
-static void text_fits_into_80_columns(void **state)
+CASE(text_fits_into_80_columns)
 {
     struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
-    (void)state;
     (void)fl_live_victim_line(&v);
     TOP("--batch", "-n", "2", "-d", "0.1", "-p", fl_live_victim_text(v.pid));
     assert_int_equal(output.status, 0);
@@ -179,11 +169,10 @@ static void text_fits_into_80_columns(void **state)
     assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
-static void all_processes_of_the_user_are_found_and_sorted(void **state)
+CASE(all_processes_of_the_user_are_found_and_sorted)
 {
     struct fl_live_victim a = fl_live_victim_begin("work", fl_live_victim_still);
     struct fl_live_victim b = fl_live_victim_begin("fork", fl_live_victim_still);
-    (void)state;
     (void)fl_live_victim_line(&a);
     (void)fl_live_victim_line(&b);
     json_t *child = fl_child_json(fl_live_victim_line(&b));
@@ -208,10 +197,9 @@ static void all_processes_of_the_user_are_found_and_sorted(void **state)
     assert_int_equal(fl_live_victim_end(&b), 0);
 }
 
-static void a_process_without_the_library_is_not_listed(void **state)
+CASE(a_process_without_the_library_is_not_listed)
 {
     struct fl_live_victim v = fl_live_victim_start((const char *const[]){"/bin/cat", NULL}, NULL);
-    (void)state;
     TOP("--batch", "-n", "1", "-p", fl_live_victim_text(v.pid));
     assert_int_equal(output.status, 1);
     assert_non_null(strstr(output.err, ": not under faultless\n"));
@@ -221,9 +209,8 @@ static void a_process_without_the_library_is_not_listed(void **state)
     assert_string_equal(output.err, "faultstat: 2147483647: No such process\n");
 }
 
-static void wrong_options_are_refused(void **state)
+CASE(wrong_options_are_refused)
 {
-    (void)state;
     TOP("-n", "0");
     assert_int_equal(output.status, 125);
     TOP("-d", "0.01");
@@ -238,17 +225,6 @@ static void wrong_options_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counters_are_those_of_the_program),
-        cmocka_unit_test(counters_of_all_threads_are_added),
-        cmocka_unit_test(a_plan_and_its_hits_are_seen),
-        cmocka_unit_test(memory_and_faults_are_the_kernels),
-        cmocka_unit_test(a_still_process_has_no_rates),
-        cmocka_unit_test(text_fits_into_80_columns),
-        cmocka_unit_test(all_processes_of_the_user_are_found_and_sorted),
-        cmocka_unit_test(a_process_without_the_library_is_not_listed),
-        cmocka_unit_test(wrong_options_are_refused),
-    };
     int rc = fl_live_victim_skip("test_tools_top");
-    return rc != 0 ? rc : cmocka_run_group_tests(tests, NULL, NULL);
+    return rc != 0 ? rc : RUN_CASES();
 }

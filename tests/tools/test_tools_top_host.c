@@ -1,5 +1,6 @@
 /* The live page is no matter of the host program's: fork, exec, filters and signals are as without
  * it, and nothing of it is to be found in the process or left behind. */
+#include "cases.h"
 #include "child.h"
 #include "live_victim.h"
 
@@ -7,11 +8,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,22 +16,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 static struct fl_output output;
 
 #define TOP(...) FL_LIVE_VICTIM_TOP(&output, __VA_ARGS__)
 
 /* ---- fork, exec, filters ---- */
 
-static void a_child_of_fork_has_figures_of_its_own(void **state)
+CASE(a_child_of_fork_has_figures_of_its_own)
 {
     json_t *root;
     struct fl_live_victim v = fl_live_victim_begin("fork", fl_live_victim_still);
     json_t *parent = fl_child_json(fl_live_victim_line(&v));
     json_t *child = fl_child_json(fl_live_victim_line(&v));
     pid_t pid = (pid_t)fl_child_number(child, "pid");
-    (void)state;
     assert_int_not_equal(pid, v.pid);
     double of_parent = fl_child_number(fl_live_victim_top(v.pid, &root), "live_bytes");
     json_decref(root);
@@ -47,13 +41,12 @@ static void a_child_of_fork_has_figures_of_its_own(void **state)
     assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
-static void exec_ends_it(void **state)
+CASE(exec_ends_it)
 {
     char comm[32] = "";
     char path[64];
     json_t *root;
     struct fl_live_victim v = fl_live_victim_begin("exec", fl_live_victim_still);
-    (void)state;
     (void)fl_live_victim_line(&v);
     (void)fl_live_victim_top(v.pid, &root);
     json_decref(root);
@@ -71,12 +64,11 @@ static void exec_ends_it(void **state)
     assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
-static void a_strict_filter_is_no_obstacle(void **state)
+CASE(a_strict_filter_is_no_obstacle)
 {
     json_t *root;
     struct fl_live_victim v = fl_live_victim_begin("filter", fl_live_victim_still);
     json_t *said = fl_child_json(fl_live_victim_line(&v));
-    (void)state;
     while (fl_live_victim_kib(v.pid, "status", "Seccomp:") != 1) {
         usleep(1000);
     }
@@ -87,12 +79,11 @@ static void a_strict_filter_is_no_obstacle(void **state)
 }
 
 /* A stopped process answers, too. */
-static void a_stopped_process_is_read(void **state)
+CASE(a_stopped_process_is_read)
 {
     json_t *root;
     struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
     json_t *said = fl_child_json(fl_live_victim_line(&v));
-    (void)state;
     assert_int_equal(kill(v.pid, SIGSTOP), 0);
     fl_live_victim_same(fl_live_victim_top(v.pid, &root), said, "requests");
     json_decref(root);
@@ -123,13 +114,12 @@ static void hide_pipes(char *line)
 }
 
 /* No descriptor and no shared mapping, and no file in a runtime folder, also after SIGKILL. */
-static void the_host_sees_nothing(void **state)
+CASE(the_host_sees_nothing)
 {
     static char line[16384];
     static char without[16384];
     char runtime[64];
     char variable[96];
-    (void)state;
     snprintf(runtime, sizeof(runtime), "%s", fl_child_folder);
     snprintf(variable, sizeof(variable), "XDG_RUNTIME_DIR=%s", runtime);
     size_t before = count_in("/dev/shm");
@@ -168,11 +158,10 @@ static void lose_the_right_to_read(void)
     }
 }
 
-static void without_the_right_to_read_the_kernels_figures_remain(void **state)
+CASE(without_the_right_to_read_the_kernels_figures_remain)
 {
     char row[512];
     struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
-    (void)state;
     (void)fl_live_victim_line(&v);
     fl_live_victim_run_changed(&output, v.pid, lose_the_right_to_read);
     assert_int_equal(output.status, 0);
@@ -193,15 +182,7 @@ static void without_the_right_to_read_the_kernels_figures_remain(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_child_of_fork_has_figures_of_its_own),
-        cmocka_unit_test(exec_ends_it),
-        cmocka_unit_test(a_strict_filter_is_no_obstacle),
-        cmocka_unit_test(a_stopped_process_is_read),
-        cmocka_unit_test(without_the_right_to_read_the_kernels_figures_remain),
-        cmocka_unit_test_setup_teardown(the_host_sees_nothing, fl_child_make_folder,
-                                        fl_child_remove_folder),
-    };
     int rc = fl_live_victim_skip("test_tools_top_host");
-    return rc != 0 ? rc : cmocka_run_group_tests(tests, NULL, NULL);
+    return rc != 0 ? rc
+                   : RUN_CASES(.setup = fl_child_make_folder, .teardown = fl_child_remove_folder);
 }

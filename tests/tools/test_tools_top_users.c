@@ -1,19 +1,15 @@
 /* Who may not trace a process does not read its live page, and a program that runs with raised
  * privileges has none. */
+#include "cases.h"
 #include "child.h"
 #include "live_victim.h"
 
 #include <grp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct fl_output output;
 
@@ -26,9 +22,8 @@ static void become_nobody(void)
     }
 }
 
-static void another_users_process_is_not_read(void **state)
+CASE(another_users_process_is_not_read)
 {
-    (void)state;
     struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
     (void)fl_live_victim_line(&v);
     fl_live_victim_run_changed(&output, v.pid, become_nobody);
@@ -37,9 +32,8 @@ static void another_users_process_is_not_read(void **state)
     assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
-static void a_setuid_program_is_not_under_it(void **state)
+CASE(a_setuid_program_is_not_under_it)
 {
-    (void)state;
     fl_child_run(&output, (const char *const[]){"cp", FL_LIVE, FL_LIVE ".setuid", NULL}, NULL);
     assert_int_equal(output.status, 0);
     assert_int_equal(chown(FL_LIVE ".setuid", 65534, 65534), 0);
@@ -56,10 +50,6 @@ static void a_setuid_program_is_not_under_it(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(another_users_process_is_not_read),
-        cmocka_unit_test(a_setuid_program_is_not_under_it),
-    };
     struct statvfs where;
     if (geteuid() != 0) {
         printf("SKIP test_tools_top_users: needs root, got user %d\n", (int)geteuid());
@@ -69,5 +59,5 @@ int main(void)
         printf("SKIP test_tools_top_users: needs a file system with setuid, got nosuid\n");
         return 77;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

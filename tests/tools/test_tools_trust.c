@@ -1,17 +1,13 @@
 /* What a comparison must not get wrong: its input, its files, its interrupts, its words. */
+#include "cases.h"
 #include "child.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct fl_output output;
 
@@ -45,17 +41,15 @@ static size_t runs_that_reported(const char *json, double wanted)
 
 #define COUNT_BYTES "sh -c 'echo SUMMARY {\\\"n\\\": $(wc -c)}'"
 
-static void input_of_a_pipe_is_replayed_to_each_run(void **state)
+CASE(input_of_a_pipe_is_replayed_to_each_run)
 {
-    (void)state;
     SHELL("printf 12345 | $0 compare -a glibc,glibc-tuned -n 2 -j - -- " COUNT_BYTES);
     assert_int_equal(output.status, 0);
     assert_int_equal(runs_that_reported(output.out, 5), 4);
 }
 
-static void input_of_a_file_is_replayed_from_where_it_stood(void **state)
+CASE(input_of_a_file_is_replayed_from_where_it_stood)
 {
-    (void)state;
     SHELL("printf 'ab\\ncdefg' >$1/f; { read line; $0 compare -a glibc -n 3 -j - -- " COUNT_BYTES
           "; } <$1/f");
     assert_int_equal(runs_that_reported(output.out, 5), 3);
@@ -69,17 +63,15 @@ static void input_of_a_file_is_replayed_from_where_it_stood(void **state)
     assert_says(output.err, "/none: No such file");
 }
 
-static void figures_do_not_cut_off_the_log(void **state)
+CASE(figures_do_not_cut_off_the_log)
 {
-    (void)state;
     SHELL("exec 2>$1/log; echo before >&2; $0 run -j -- sh -c 'echo during >&2'; cat $1/log");
     assert_int_equal(output.status, 0);
     assert_says(output.out, "before\nduring\n{");
 }
 
-static void a_socket_will_do_as_standard_error(void **state)
+CASE(a_socket_will_do_as_standard_error)
 {
-    (void)state;
     RUN("python3", "-c",
         "import socket, subprocess, sys\n"
         "a, b = socket.socketpair()\n"
@@ -89,9 +81,8 @@ static void a_socket_will_do_as_standard_error(void **state)
     assert_string_equal(output.out, "0 True\n");
 }
 
-static void a_file_that_cannot_be_written_is_named_before_any_run(void **state)
+CASE(a_file_that_cannot_be_written_is_named_before_any_run)
 {
-    (void)state;
     SHELL("$0 compare -a glibc -n 1 -j /nonexistent/x.json -- touch $1/ran; echo $? $(ls $1/ran)");
     assert_string_equal(output.out, "125\n");
     assert_says(output.err, "faultstat: /nonexistent/x.json: No such file or directory");
@@ -103,17 +94,15 @@ static void a_file_that_cannot_be_written_is_named_before_any_run(void **state)
     assert_says(output.err, "/dev/full: No space left");
 }
 
-static void a_file_keeps_its_contents_until_there_are_new_ones(void **state)
+CASE(a_file_keeps_its_contents_until_there_are_new_ones)
 {
-    (void)state;
     SHELL("echo old >$1/j; $0 run -j -o $1/j -- /nonexistent/program; cat $1/j;"
           "$0 run -j -o $1/new -- /nonexistent/program; ls $1/new");
     assert_string_equal(output.out, "old\n");
 }
 
-static void the_first_that_was_measured_is_what_others_are_compared_with(void **state)
+CASE(the_first_that_was_measured_is_what_others_are_compared_with)
 {
-    (void)state;
     RUN(FL_FAULTSTAT, "compare", "-n", "1", "-a", "bad=glibc,FL_FAIL=1", "-a", "glibc", "-a",
         "x=glibc", "--", "sh", "-c", "test -z \"$FL_FAIL\"");
     assert_int_equal(output.status, 1);
@@ -122,9 +111,8 @@ static void the_first_that_was_measured_is_what_others_are_compared_with(void **
     assert_says(output.out, "\nbad              FAILED 1 of 1, exit 1");
 }
 
-static void a_misspelt_option_is_refused_before_any_run(void **state)
+CASE(a_misspelt_option_is_refused_before_any_run)
 {
-    (void)state;
     RUN(FL_FAULTSTAT, "compare", "-n", "1", "-a", "glibc", "-a",
         "x=faultless,FAULTLESS_THRESOLD=1M", "--", "echo", "ran");
     assert_int_equal(output.status, 125);
@@ -143,9 +131,8 @@ static void a_misspelt_option_is_refused_before_any_run(void **state)
     assert_int_equal(output.status, 0);
 }
 
-static void an_absent_library_says_why(void **state)
+CASE(an_absent_library_says_why)
 {
-    (void)state;
     fl_child_run(&output,
                  (const char *const[]){FL_FAULTSTAT, "compare", "-n", "1", "-a", "glibc,faultless",
                                        "--", "true", NULL},
@@ -160,9 +147,8 @@ static void an_absent_library_says_why(void **state)
     assert_says(output.err, "x.so: file too short");
 }
 
-static void a_library_behind_a_space_is_compared(void **state)
+CASE(a_library_behind_a_space_is_compared)
 {
-    (void)state;
     SHELL("mkdir -p \"$1/a b\"; cp " FL_PRELOAD " \"$1/a b/x.so\";"
           "FAULTLESS_LIB=\"$1/a b/x.so\" $0 compare -n 1 -a glibc,faultless --"
           " dd if=/dev/zero of=/dev/null bs=16M count=20");
@@ -171,9 +157,8 @@ static void a_library_behind_a_space_is_compared(void **state)
     assert_null(strstr(output.out, "not compared"));
 }
 
-static void an_interrupt_leaves_what_was_measured_and_says_so(void **state)
+CASE(an_interrupt_leaves_what_was_measured_and_says_so)
 {
-    (void)state;
     SHELL(
         "rm -f $1/n; $0 compare -a glibc,glibc-tuned -n 3 -j $1/j --csv $1/c -- sh -c 'echo >>$0;"
         "test $(wc -l <$0) -lt 4 || kill -INT $PPID' $1/n; echo rc $?; wc -l <$1/c; cat $1/j >&2");
@@ -186,9 +171,8 @@ static void an_interrupt_leaves_what_was_measured_and_says_so(void **state)
     json_decref(root);
 }
 
-static void three_rounds_show_no_difference(void **state)
+CASE(three_rounds_show_no_difference)
 {
-    (void)state;
     RUN(FL_FAULTSTAT, "compare", "-a", "glibc", "-a", "x=glibc", "-n", "3", "--", "sleep", "0.01");
     assert_int_equal(output.status, 0);
     assert_says(output.out, "x the time of glibc, but too few runs to tell");
@@ -198,9 +182,8 @@ static void three_rounds_show_no_difference(void **state)
 }
 
 /* Nothing wakes the child: only its end by the time limit ends it. */
-static void a_time_limit_ends_a_run_and_its_descendants(void **state)
+CASE(a_time_limit_ends_a_run_and_its_descendants)
 {
-    (void)state;
     RUN(FL_FAULTSTAT, "compare", "-a", "glibc", "-n", "1", "-t", "0.3", "-j", "-", "--", "sh", "-c",
         "sleep 1000 & echo child $!; trap '' TERM; wait; sleep 1000");
     assert_int_equal(output.status, 1);
@@ -221,9 +204,8 @@ static void a_time_limit_ends_a_run_and_its_descendants(void **state)
     }
 }
 
-static void prepare_runs_before_each_run_and_may_end_all(void **state)
+CASE(prepare_runs_before_each_run_and_may_end_all)
 {
-    (void)state;
     SHELL("$0 compare -a glibc,glibc-tuned -n 2 --prepare \"echo >>$1/p\" -- true; wc -l <$1/p");
     assert_says(output.out, "\n4\n");
     SHELL("$0 compare -a glibc -n 2 --prepare 'echo broken; exit 3' -- touch $1/ran; echo $?;"
@@ -234,9 +216,8 @@ static void prepare_runs_before_each_run_and_may_end_all(void **state)
     assert_says(output.err, "--prepare failed with exit status 3");
 }
 
-static void names_that_are_not_utf8_make_valid_json(void **state)
+CASE(names_that_are_not_utf8_make_valid_json)
 {
-    (void)state;
     RUN(FL_FAULTSTAT, "compare", "-a", "n\xff\xc3\xa9=glibc,FL_X=\xfe", "-e", "FL_Y=\xc0\x80", "-n",
         "1", "-j", "-", "--", "echo",
         "a\x80"
@@ -255,22 +236,5 @@ static void names_that_are_not_utf8_make_valid_json(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(input_of_a_pipe_is_replayed_to_each_run),
-        cmocka_unit_test(input_of_a_file_is_replayed_from_where_it_stood),
-        cmocka_unit_test(figures_do_not_cut_off_the_log),
-        cmocka_unit_test(a_socket_will_do_as_standard_error),
-        cmocka_unit_test(a_file_that_cannot_be_written_is_named_before_any_run),
-        cmocka_unit_test(a_file_keeps_its_contents_until_there_are_new_ones),
-        cmocka_unit_test(the_first_that_was_measured_is_what_others_are_compared_with),
-        cmocka_unit_test(a_misspelt_option_is_refused_before_any_run),
-        cmocka_unit_test(an_absent_library_says_why),
-        cmocka_unit_test(a_library_behind_a_space_is_compared),
-        cmocka_unit_test(an_interrupt_leaves_what_was_measured_and_says_so),
-        cmocka_unit_test(three_rounds_show_no_difference),
-        cmocka_unit_test(a_time_limit_ends_a_run_and_its_descendants),
-        cmocka_unit_test(prepare_runs_before_each_run_and_may_end_all),
-        cmocka_unit_test(names_that_are_not_utf8_make_valid_json),
-    };
-    return cmocka_run_group_tests(tests, fl_child_make_folder, fl_child_remove_folder);
+    return RUN_CASES(.group_setup = fl_child_make_folder, .group_teardown = fl_child_remove_folder);
 }

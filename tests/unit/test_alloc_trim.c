@@ -1,6 +1,6 @@
 /* malloc_trim, once and again and again, and fl_release: what goes back and what stays. */
 #include "alloc/alloc.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 #include "unit/region_fixture.h"
 
 #include <errno.h>
@@ -48,9 +48,8 @@ static int each(void **state)
     return 0;
 }
 
-static void trim_gives_all_that_is_free(void **state)
+CASE(trim_gives_all_that_is_free)
 {
-    (void)state;
     void *p = fl_malloc_large(MIB(40));
     fl_free_ours(p);
     assert_int_equal(fl_trim(MIB(64)), 0); /* its pad stays, as malloc_trim(3) has it */
@@ -75,9 +74,8 @@ static int step_and_trim(size_t len)
     return fl_trim_call(0);
 }
 
-static void trims_in_a_row_leave_what_the_steps_between_use(void **state)
+CASE(trims_in_a_row_leave_what_the_steps_between_use)
 {
-    (void)state;
     region.config.tick_ns = 1000;
     fake.now_ns = 1000000;
     for (int i = 0; i < 3; i++) { /* a program that calls it once or twice has all back */
@@ -106,9 +104,8 @@ static void trims_in_a_row_leave_what_the_steps_between_use(void **state)
     assert_sound();
 }
 
-static void trims_give_all_or_nothing_where_the_user_says_so(void **state)
+CASE(trims_give_all_or_nothing_where_the_user_says_so)
 {
-    (void)state;
     fl_trim_choose(FL_TRIM_GIVE);
     for (int i = 1; i < 20; i++) {
         assert_int_equal(step_and_trim(MIB(40)), 1);
@@ -120,9 +117,8 @@ static void trims_give_all_or_nothing_where_the_user_says_so(void **state)
     assert_int_equal(region.held.populated, MIB(40));
 }
 
-static void release_leaves_as_much_as_it_is_told(void **state)
+CASE(release_leaves_as_much_as_it_is_told)
 {
-    (void)state;
     fl_route.caches = true; /* in this test alone: the thread's stays */
     void *p = fl_malloc_large(MIB(40)), *q = fl_malloc_large(KIB(200)),
          *r = fl_malloc_large(MIB(7));
@@ -140,15 +136,7 @@ static void release_leaves_as_much_as_it_is_told(void **state)
     assert_sound();
 }
 
-#define TEST(f) cmocka_unit_test_setup(f, each)
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(trim_gives_all_that_is_free),
-        TEST(trims_in_a_row_leave_what_the_steps_between_use),
-        TEST(trims_give_all_or_nothing_where_the_user_says_so),
-        TEST(release_leaves_as_much_as_it_is_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES(.setup = each);
 }

@@ -1,4 +1,5 @@
 /* The environment's FAULTLESS_ names: values, origins, and the one line that each mistake gets. */
+#include "cases.h"
 #include "unit/options_fixture.h"
 
 #include <errno.h>
@@ -7,9 +8,8 @@
 
 #define NUMA_WORDS "auto, off, first-touch, local, interleave[:nodes], bind:nodes or balance"
 
-static void without_environment_all_is_default(void **state)
+CASE(without_environment_all_is_default)
 {
-    (void)state;
     fl_options_read(&o, NULL);
     assert_int_equal(o.value[FL_OPTION_threshold], 65536);
     assert_int_equal(o.value[FL_OPTION_decay_ms], 10000);
@@ -23,9 +23,8 @@ static void without_environment_all_is_default(void **state)
     assert_string_equal(fake.said, "");
 }
 
-static void each_kind_takes_its_good_values(void **state)
+CASE(each_kind_takes_its_good_values)
 {
-    (void)state;
     READ("PATH=/bin", "FAULTLESS_THRESHOLD=1M", "FAULTLESS_DECAY_MS=0", "FAULTLESS_EAGER_MAX=64g",
          "FAULTLESS_DISABLE=thp,cache", "FAULTLESS_LOG=info", "FAULTLESS_STATS=/tmp/s",
          "FAULTLESS_CONFIRM=yes", "FAULTLESS_LIB=x.so", "FAULTLESS_HOST_SHARE=8",
@@ -47,9 +46,8 @@ static void each_kind_takes_its_good_values(void **state)
     assert_string_equal(fake.said, "");
 }
 
-static void bounds_are_inclusive(void **state)
+CASE(bounds_are_inclusive)
 {
-    (void)state;
     READ("FAULTLESS_THRESHOLD=4096", "FAULTLESS_DECAY_MS=3600000", "FAULTLESS_LIMIT=64T");
     assert_int_equal(o.nbad, 0);
     assert_int_equal(o.value[FL_OPTION_threshold], 4096);
@@ -61,9 +59,8 @@ static void bounds_are_inclusive(void **state)
     assert_int_equal(o.nbad, 0);
 }
 
-static void each_policy_has_its_number(void **state)
+CASE(each_policy_has_its_number)
 {
-    (void)state;
     READ("FAULTLESS_NUMA=auto");
     assert_int_equal(o.value[FL_OPTION_numa], FL_NUMA_AUTO);
     READ("FAULTLESS_NUMA=off");
@@ -77,7 +74,7 @@ static void each_policy_has_its_number(void **state)
     assert_int_equal(o.nbad, 0);
 }
 
-static void nodes_stand_behind_a_colon(void **state)
+CASE(nodes_stand_behind_a_colon)
 {
     static const struct {
         const char *entry, *nodes; /* NULL: none; "!": it is refused */
@@ -105,7 +102,6 @@ static void nodes_stand_behind_a_colon(void **state)
         {"FAULTLESS_NUMA=auto:", "!", FL_NUMA_AUTO},
         {"FAULTLESS_NUMA=:0", "!", FL_NUMA_AUTO},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         bool bad = table[i].nodes != NULL && table[i].nodes[0] == '!';
         READ(table[i].entry);
@@ -122,7 +118,7 @@ static void nodes_stand_behind_a_colon(void **state)
     assert_non_null(strstr(fake.said, "faultless: FAULTLESS_NUMA=bind:0-1 (environment)\n"));
 }
 
-static void bad_values_get_one_exact_line_and_the_default(void **state)
+CASE(bad_values_get_one_exact_line_and_the_default)
 {
     static const struct {
         const char *entry, *line;
@@ -188,7 +184,6 @@ static void bad_values_get_one_exact_line_and_the_default(void **state)
          "faultless: FAULTLESS_NUMA=bind:0- is not understood (" NUMA_WORDS "); using auto\n",
          FL_OPTION_numa, FL_NUMA_AUTO},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         READ(table[i].entry);
         assert_string_equal(fake.said, table[i].line);
@@ -198,9 +193,8 @@ static void bad_values_get_one_exact_line_and_the_default(void **state)
     }
 }
 
-static void unknown_names_are_told_the_nearest(void **state)
+CASE(unknown_names_are_told_the_nearest)
 {
-    (void)state;
     READ("FAULTLESS_TRESHOLD=1M");
     assert_string_equal(
         fake.said,
@@ -214,25 +208,22 @@ static void unknown_names_are_told_the_nearest(void **state)
     assert_int_equal(o.value[FL_OPTION_threshold], 65536);
 }
 
-static void names_without_a_value_are_survived(void **state)
+CASE(names_without_a_value_are_survived)
 {
-    (void)state;
     READ("FAULTLESS_LIMIT", "FAULTLESS_", "FAULTLESS_=1", "FAULTLESS");
     assert_int_equal(o.nbad, 3);
     assert_int_equal(o.value[FL_OPTION_limit], 0);
 }
 
-static void log_none_silences_the_lines_but_not_the_count(void **state)
+CASE(log_none_silences_the_lines_but_not_the_count)
 {
-    (void)state;
     READ("FAULTLESS_LIMIT=x", "FAULTLESS_NOPE=1", "FAULTLESS_LOG=none");
     assert_int_equal(o.nbad, 2);
     assert_string_equal(fake.said, "");
 }
 
-static void every_mistake_counts_for_strict(void **state)
+CASE(every_mistake_counts_for_strict)
 {
-    (void)state;
     READ("FAULTLESS_STRICT=1", "FAULTLESS_LIMIT=x", "FAULTLESS_NOPE=1", "FAULTLESS_LOG=info",
          "FAULTLESS_THRESHOLD=1");
     assert_int_equal(o.value[FL_OPTION_strict], 1);
@@ -240,22 +231,20 @@ static void every_mistake_counts_for_strict(void **state)
     assert_int_equal(o.value[FL_OPTION_log], FL_LOG_INFO);
 }
 
-static void empty_text_is_no_text(void **state)
+CASE(empty_text_is_no_text)
 {
-    (void)state;
     READ("FAULTLESS_STATS=");
     assert_null(o.text[FL_OPTION_stats]);
     assert_int_equal(o.nbad, 0);
 }
 
 /* Else a file of that name would lie wherever the process is. */
-static void a_word_that_is_no_form_of_statistics_is_refused(void **state)
+CASE(a_word_that_is_no_form_of_statistics_is_refused)
 {
     static const char *const good[] = {"1",      "off",    "table",  "json",   "summary",
                                        "stderr", "./json", "a.json", "/tmp/f", "s-%p"};
     char entry[64], *env[] = {entry, NULL};
 
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         snprintf(entry, sizeof entry, "FAULTLESS_STATS=%s", good[i]);
         fl_options_read(&o, env);
@@ -267,18 +256,16 @@ static void a_word_that_is_no_form_of_statistics_is_refused(void **state)
     assert_int_equal(o.nbad, 1);
 }
 
-static void texts_outlive_the_environment(void **state)
+CASE(texts_outlive_the_environment)
 {
-    (void)state;
     char entry[] = "FAULTLESS_STATS=/tmp/stats", *env[] = {entry, NULL};
     fl_options_read(&o, env);
     memset(entry, 'x', sizeof entry - 1); /* what redis-server's title does */
     assert_string_equal(o.text[FL_OPTION_stats], "/tmp/stats");
 }
 
-static void a_text_longer_than_any_path_is_refused(void **state)
+CASE(a_text_longer_than_any_path_is_refused)
 {
-    (void)state;
     static char entry[FL_OPTION_TEXTS + 32] = "FAULTLESS_STATS=";
     char *env[] = {entry, NULL};
     memset(entry + strlen(entry), '/', FL_OPTION_TEXTS);
@@ -287,7 +274,7 @@ static void a_text_longer_than_any_path_is_refused(void **state)
     assert_int_equal(o.nbad, 1);
 }
 
-static void each_word_of_disable_has_its_bit(void **state)
+CASE(each_word_of_disable_has_its_bit)
 {
     static const struct {
         const char *entry;
@@ -305,7 +292,6 @@ static void each_word_of_disable_has_its_bit(void **state)
         {"FAULTLESS_DISABLE=numa", FL_DISABLE_NUMA},
         {"FAULTLESS_DISABLE=plan", FL_DISABLE_PLAN},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         READ(table[i].entry);
         assert_int_equal(o.value[FL_OPTION_disable], table[i].bit);
@@ -313,9 +299,8 @@ static void each_word_of_disable_has_its_bit(void **state)
     }
 }
 
-static void words_combine(void **state)
+CASE(words_combine)
 {
-    (void)state;
     READ("FAULTLESS_DISABLE=all,thp,populate,worker,cache,stock,move,uffd,uring,numa,plan");
     assert_int_equal(o.value[FL_OPTION_disable], (1 << 11) - 1);
     READ("FAULTLESS_DISABLE=uffd,stock");
@@ -329,7 +314,7 @@ static void words_combine(void **state)
     assert_int_equal(o.nbad, 1);
 }
 
-static void words_have_their_numbers(void **state)
+CASE(words_have_their_numbers)
 {
     static const struct {
         const char *entry;
@@ -352,7 +337,6 @@ static void words_have_their_numbers(void **state)
         {"FAULTLESS_FILL=junk", FL_OPTION_fill, FL_FILLER_JUNK},
         {"FAULTLESS_FILL=both", FL_OPTION_fill, FL_FILLER_ZERO | FL_FILLER_JUNK},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         READ(table[i].entry);
         assert_true(o.value[table[i].id] == table[i].value);
@@ -363,7 +347,7 @@ static void words_have_their_numbers(void **state)
                                    "(off, zero, junk or both); using off\n");
 }
 
-static void one_in_so_many_may_be_a_word(void **state)
+CASE(one_in_so_many_may_be_a_word)
 {
     static const struct {
         const char *entry, *said;
@@ -373,7 +357,6 @@ static void one_in_so_many_may_be_a_word(void **state)
         {"FAULTLESS_GUARD=all", "all", 1}, {"FAULTLESS_GUARD=1", "all", 1},
         {"FAULTLESS_GUARD=64", "64", 64},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         char want[64];
         READ(table[i].entry);
@@ -387,13 +370,12 @@ static void one_in_so_many_may_be_a_word(void **state)
     assert_true(o.value[FL_OPTION_guard] == 0);
 }
 
-static void names_are_found_however_they_are_written(void **state)
+CASE(names_are_found_however_they_are_written)
 {
     static const char *const good[] = {"decay_ms", "DECAY_MS", "decay-ms", "FAULTLESS_DECAY_MS"};
     static const char *const wrong[] = {
         "",          "decay",      "decay_ms ",   "decay_ms=1",
         "DECAY_MSS", "FAULTLESS_", "gpu_reserve", "faultless_limit"};
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         assert_int_equal(fl_option_find(good[i]), FL_OPTION_decay_ms);
     }
@@ -402,9 +384,8 @@ static void names_are_found_however_they_are_written(void **state)
     }
 }
 
-static void one_is_set_as_the_environment_would(void **state)
+CASE(one_is_set_as_the_environment_would)
 {
-    (void)state;
     READ("FAULTLESS_STATS=/tmp/first", "FAULTLESS_LIMIT=2G");
     assert_int_equal(fl_option_set_in(&o, FL_OPTION_limit, "3G"), 0);
     assert_true(o.value[FL_OPTION_limit] == 3ull << 30);
@@ -435,27 +416,5 @@ static void one_is_set_as_the_environment_would(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(without_environment_all_is_default, each),
-        cmocka_unit_test_setup(each_kind_takes_its_good_values, each),
-        cmocka_unit_test_setup(bounds_are_inclusive, each),
-        cmocka_unit_test_setup(each_policy_has_its_number, each),
-        cmocka_unit_test_setup(words_have_their_numbers, each),
-        cmocka_unit_test_setup(nodes_stand_behind_a_colon, each),
-        cmocka_unit_test_setup(bad_values_get_one_exact_line_and_the_default, each),
-        cmocka_unit_test_setup(unknown_names_are_told_the_nearest, each),
-        cmocka_unit_test_setup(names_without_a_value_are_survived, each),
-        cmocka_unit_test_setup(log_none_silences_the_lines_but_not_the_count, each),
-        cmocka_unit_test_setup(every_mistake_counts_for_strict, each),
-        cmocka_unit_test_setup(empty_text_is_no_text, each),
-        cmocka_unit_test_setup(a_word_that_is_no_form_of_statistics_is_refused, each),
-        cmocka_unit_test_setup(texts_outlive_the_environment, each),
-        cmocka_unit_test_setup(a_text_longer_than_any_path_is_refused, each),
-        cmocka_unit_test_setup(each_word_of_disable_has_its_bit, each),
-        cmocka_unit_test_setup(words_combine, each),
-        cmocka_unit_test_setup(one_in_so_many_may_be_a_word, each),
-        cmocka_unit_test_setup(names_are_found_however_they_are_written, each),
-        cmocka_unit_test_setup(one_is_set_as_the_environment_would, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES(.setup = each);
 }

@@ -1,6 +1,6 @@
 /* How many processes share the host: the user's word, then the launchers'. */
 #include "core/core.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 #include "unit/fake_sys.h"
 
 #include <string.h>
@@ -25,16 +25,15 @@ static unsigned ranks_of(const char *a, const char *b, const char *c)
     return fl_ranks(&o, env);
 }
 
-static void alone_unless_told_otherwise(void **state)
+CASE(alone_unless_told_otherwise)
 {
-    (void)state;
     assert_int_equal(ranks_of(NULL, NULL, NULL), 1);
     assert_int_equal(ranks_of("PATH=/bin", "OMPI_COMM_WORLD_SIZE=64", "WORLD_SIZE=64"), 1);
     fl_options_read(&o, NULL);
     assert_int_equal(fl_ranks(&o, NULL), 1); /* AT_SECURE */
 }
 
-static void each_launcher_is_understood(void **state)
+CASE(each_launcher_is_understood)
 {
     static const struct {
         const char *entry;
@@ -55,14 +54,13 @@ static void each_launcher_is_understood(void **state)
         {"SLURM_STEP_TASKS_PER_NODE=2(x3),5(x16),4", 5},
         {"SLURM_STEP_TASKS_PER_NODE=3,9", 9},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         assert_int_equal(ranks_of("PATH=/bin", table[i].entry, "HOME=/"), table[i].ranks);
     }
 }
 
 /* They are not ours: no line, no count. */
-static void what_is_not_understood_is_ignored(void **state)
+CASE(what_is_not_understood_is_ignored)
 {
     static const char *const table[] = {
         "LOCAL_WORLD_SIZE",         "LOCAL_WORLD_SIZE=",
@@ -79,7 +77,6 @@ static void what_is_not_understood_is_ignored(void **state)
         "SLURM_NTASKS_PER_NODE=,4", "SLURM_NTASKS_PER_NODE=4(2)",
         "SLURM_NTASKS_PER_NODE=",   "SLURM_NTASKS_PER_NODE=4(x2)3",
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         assert_int_equal(ranks_of(table[i], NULL, NULL), 1);
         assert_int_equal(ranks_of(table[i], "MPI_LOCALNRANKS=3", NULL), 3);
@@ -88,9 +85,8 @@ static void what_is_not_understood_is_ignored(void **state)
     assert_string_equal(fake.said, "");
 }
 
-static void of_several_launchers_the_greatest_counts(void **state)
+CASE(of_several_launchers_the_greatest_counts)
 {
-    (void)state;
     assert_int_equal(ranks_of("OMPI_COMM_WORLD_LOCAL_SIZE=1", "LOCAL_WORLD_SIZE=8", NULL), 8);
     assert_int_equal(ranks_of("LOCAL_WORLD_SIZE=8", "OMPI_COMM_WORLD_LOCAL_SIZE=1", NULL), 8);
     assert_int_equal(ranks_of("SLURM_STEP_TASKS_PER_NODE=1(x2)", "MPI_LOCALNRANKS=4", NULL), 4);
@@ -98,18 +94,16 @@ static void of_several_launchers_the_greatest_counts(void **state)
 }
 
 /* What the job asked for is the last resort: it may run something else. */
-static void what_slurm_was_asked_for_counts_last(void **state)
+CASE(what_slurm_was_asked_for_counts_last)
 {
-    (void)state;
     assert_int_equal(ranks_of("SLURM_NTASKS_PER_NODE=64", "SLURM_STEP_TASKS_PER_NODE=1", NULL), 1);
     assert_int_equal(ranks_of("LOCAL_WORLD_SIZE=2", "SLURM_NTASKS_PER_NODE=64", NULL), 2);
     assert_int_equal(ranks_of("SLURM_STEP_TASKS_PER_NODE=?", "SLURM_NTASKS_PER_NODE=4", NULL), 4);
     assert_int_equal(ranks_of("LOCAL_WORLD_SIZE=0", "SLURM_NTASKS_PER_NODE=4", NULL), 4);
 }
 
-static void the_user_knows_best(void **state)
+CASE(the_user_knows_best)
 {
-    (void)state;
     assert_int_equal(ranks_of("FAULTLESS_HOST_SHARE=2", NULL, NULL), 2);
     assert_int_equal(ranks_of("LOCAL_WORLD_SIZE=8", "FAULTLESS_HOST_SHARE=1", NULL), 1);
     assert_int_equal(ranks_of("LOCAL_WORLD_SIZE=8", "FAULTLESS_HOST_SHARE=4096", NULL), 4096);
@@ -125,13 +119,5 @@ static void the_user_knows_best(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(alone_unless_told_otherwise, each),
-        cmocka_unit_test_setup(each_launcher_is_understood, each),
-        cmocka_unit_test_setup(what_is_not_understood_is_ignored, each),
-        cmocka_unit_test_setup(of_several_launchers_the_greatest_counts, each),
-        cmocka_unit_test_setup(what_slurm_was_asked_for_counts_last, each),
-        cmocka_unit_test_setup(the_user_knows_best, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES(.setup = each);
 }

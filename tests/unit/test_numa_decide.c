@@ -1,7 +1,7 @@
 /* The decision, as a table: what was said, the machine, who asks for how much, and where it lies.
  * The same rows stand in docs/internals/numa.md, which this test reads;
  * `test_numa_decide --table` prints them. */
-#include "unit/cmocka_all.h"
+#include "cases.h"
 #include "unit/fake_sys.h"
 #include "unit/numa_fixture.h"
 
@@ -140,9 +140,8 @@ static const char *lies(const struct row *r)
     return text;
 }
 
-static void each_row_is_decided_so(void **state)
+CASE(each_row_is_decided_so)
 {
-    (void)state;
     for (size_t i = 0; i < ROWS; i++) {
         const char *text = lies(&table[i]);
         if (strcmp(text, table[i].lies) != 0) {
@@ -167,13 +166,12 @@ static const char *line_of(const struct row *r, char *line, size_t size)
     return line;
 }
 
-static void the_document_has_each_row(void **state)
+CASE(the_document_has_each_row)
 {
     static char text[65536];
     char line[512];
     FILE *f = fopen(FL_NUMA_DOC, "re");
     size_t rows = 0;
-    (void)state;
     assert_non_null(f);
     size_t len = fread(text, 1, sizeof text - 1, f);
     text[len] = '\0';
@@ -190,12 +188,11 @@ static void the_document_has_each_row(void **state)
 }
 
 /* A full node: the others in turn, as said; and where all are full, none. */
-static void what_takes_turns_falls_over_to_the_nearest(void **state)
+CASE(what_takes_turns_falls_over_to_the_nearest)
 {
     struct fl_numa_view v;
     struct fl_numa_request q = {.len = (size_t)1 << 30, .node = 0};
     struct fl_placement p;
-    (void)state;
     draw_and_read(&drawn_four, &t);
     v = (struct fl_numa_view){.topology = &t,
                               .choice = {FL_NUMA_AUTO, 0},
@@ -218,7 +215,7 @@ static void what_takes_turns_falls_over_to_the_nearest(void **state)
 }
 
 /* The policy that the window's maps have, by rows of their own. */
-static void the_window_has_the_launchs_policy_made_explicit(void **state)
+CASE(the_window_has_the_launchs_policy_made_explicit)
 {
 #define D(name) &drawn_##name
 #define NONE FL_POLICY_DEFAULT, NULL
@@ -249,7 +246,6 @@ static void the_window_has_the_launchs_policy_made_explicit(void **state)
         {D(two), FL_POLICY_INTERLEAVE, "0-1", NULL, FL_NUMA_LOCAL, NULL, MPOL_LOCAL, NULL},
         {D(two), FL_POLICY_BIND, "0", NULL, FL_NUMA_FIRST_TOUCH, NULL, MPOL_BIND, "0"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
         const struct row r = {.machine = windows[i].machine,
                               .policy = windows[i].policy,
@@ -270,12 +266,6 @@ static void the_window_has_the_launchs_policy_made_explicit(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_row_is_decided_so),
-        cmocka_unit_test(the_document_has_each_row),
-        cmocka_unit_test(what_takes_turns_falls_over_to_the_nearest),
-        cmocka_unit_test(the_window_has_the_launchs_policy_made_explicit),
-    };
     char line[512];
 
     fake_install();
@@ -285,5 +275,5 @@ int main(int argc, char **argv)
         }
         return 0;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

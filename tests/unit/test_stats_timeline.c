@@ -1,7 +1,7 @@
 /* The timeline: bounded, whole while threads write it, a fork's child's own; and as a Chrome
  * trace. */
 #include "stats/stats.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -52,9 +52,8 @@ static size_t count(const char *part)
     return n;
 }
 
-static void spans_and_moments_have_their_words(void **state)
+CASE(spans_and_moments_have_their_words)
 {
-    (void)state;
     uint64_t from = fl_timeline_now();
     assert_true(from != 0);
     fl_timeline_span(FL_TIMELINE_STEP, from, 2 * 7 + 1);
@@ -69,10 +68,9 @@ static void spans_and_moments_have_their_words(void **state)
     assert_string_equal(text + strlen(text) - 4, "\n]}\n");
 }
 
-static void the_last_events_are_kept(void **state)
+CASE(the_last_events_are_kept)
 {
     char last[64];
-    (void)state;
     for (uint64_t i = 0; i < FL_TIMELINE_EVENTS + 100; i++) {
         fl_timeline_moment(FL_TIMELINE_PLAN, i);
     }
@@ -85,9 +83,8 @@ static void the_last_events_are_kept(void **state)
     assert_non_null(strstr(text, last));
 }
 
-static void a_child_of_fork_has_its_own(void **state)
+CASE(a_child_of_fork_has_its_own)
 {
-    (void)state;
     fl_timeline_moment(FL_TIMELINE_PLAN, 1);
     fl_timeline_fork_child();
     fl_timeline_moment(FL_TIMELINE_PLAN, 2);
@@ -105,10 +102,9 @@ static void *tell(void *arg)
     return NULL;
 }
 
-static void threads_write_it_while_it_is_read(void **state)
+CASE(threads_write_it_while_it_is_read)
 {
     pthread_t thread[3];
-    (void)state;
     for (uintptr_t i = 0; i < 3; i++) {
         assert_int_equal(pthread_create(&thread[i], NULL, tell, (void *)(i + 1)), 0);
     }
@@ -127,11 +123,5 @@ static void threads_write_it_while_it_is_read(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(spans_and_moments_have_their_words, each),
-        cmocka_unit_test_setup(the_last_events_are_kept, each),
-        cmocka_unit_test_setup(a_child_of_fork_has_its_own, each),
-        cmocka_unit_test_setup(threads_write_it_while_it_is_read, each),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
+    return RUN_CASES(.setup = each, .group_setup = begin, .group_teardown = end);
 }

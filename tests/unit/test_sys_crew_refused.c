@@ -1,5 +1,6 @@
 /* Who helps to populate where the system refuses: each refusal is made by a seccomp filter, in a
  * child of its own. And what a child has that was forked in the middle of it. */
+#include "cases.h"
 #include "unit/crew_fixture.h"
 
 #include <errno.h>
@@ -106,9 +107,8 @@ static int in_a_container(void)
     return child_of_a_container(populate_twice);
 }
 
-static void refused_io_uring_means_threads_and_is_asked_for_once(void **state)
+CASE(refused_io_uring_means_threads_and_is_asked_for_once)
 {
-    (void)state;
     assert_int_equal(child(in_a_container), FL_CREW_THREADS);
 }
 
@@ -125,9 +125,8 @@ static int in_a_sandbox_of_its_own(void)
     return before == (uring_here ? FL_CREW_URING : FL_CREW_THREADS) ? after : 98;
 }
 
-static void a_program_that_confines_itself_is_not_killed_for_helpers(void **state)
+CASE(a_program_that_confines_itself_is_not_killed_for_helpers)
 {
-    (void)state;
     assert_int_equal(child(in_a_sandbox_of_its_own), 100 + EPERM);
 }
 
@@ -153,9 +152,8 @@ static int in_a_sandbox_around_it(void)
     return populate_as(FL_CREW_URING);
 }
 
-static void a_filter_around_the_program_alone_is_not_tried(void **state)
+CASE(a_filter_around_the_program_alone_is_not_tried)
 {
-    (void)state;
     assert_int_equal(child(in_a_sandbox_around_it), 100 + EPERM);
 }
 
@@ -165,15 +163,13 @@ static int lethal_in_a_container(void)
     return child_of_a_container(without_threads);
 }
 
-static void a_container_that_kills_is_tried_by_a_child_alone(void **state)
+CASE(a_container_that_kills_is_tried_by_a_child_alone)
 {
-    (void)state;
     assert_int_equal(child(lethal_in_a_container), 100 + EPERM);
 }
 
-static void refused_threads_too_mean_alone(void **state)
+CASE(refused_threads_too_mean_alone)
 {
-    (void)state;
     assert_int_equal(child(without_either), FL_CREW_ALONE);
 }
 
@@ -190,9 +186,8 @@ static int without_descriptors(void)
     return first == FL_CREW_THREADS ? second : 98;
 }
 
-static void want_of_a_descriptor_is_of_the_moment(void **state)
+CASE(want_of_a_descriptor_is_of_the_moment)
 {
-    (void)state;
     assert_int_equal(child(without_descriptors), uring_here ? FL_CREW_URING : FL_CREW_THREADS);
 }
 
@@ -205,9 +200,8 @@ static int on_an_old_kernel(void)
     return populate_as(FL_CREW_URING);
 }
 
-static void a_kernel_that_cannot_says_so_before_a_helper_is_called(void **state)
+CASE(a_kernel_that_cannot_says_so_before_a_helper_is_called)
 {
-    (void)state;
     assert_int_equal(child(on_an_old_kernel), 100 + EINVAL);
 }
 
@@ -225,9 +219,8 @@ static int on_a_thread_of_ours(void)
     return on_a_program_s_thread();
 }
 
-static void only_threads_of_ours_have_rings(void **state)
+CASE(only_threads_of_ours_have_rings)
 {
-    (void)state;
     assert_int_equal(child(on_a_program_s_thread), 0);
     assert_int_equal(child(on_a_thread_of_ours), FL_HAVE_URING ? KILLED : 0);
 }
@@ -273,29 +266,16 @@ static int fork_in_a_handler(void)
     return 0;
 }
 
-static void a_handler_may_fork_meanwhile(void **state)
+CASE(a_handler_may_fork_meanwhile)
 {
-    (void)state;
     assert_int_equal(child(fork_in_a_handler), 0);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refused_io_uring_means_threads_and_is_asked_for_once),
-        cmocka_unit_test(a_program_that_confines_itself_is_not_killed_for_helpers),
-        cmocka_unit_test(refused_threads_too_mean_alone),
-        cmocka_unit_test(a_filter_around_the_program_alone_is_not_tried),
-        cmocka_unit_test(a_container_that_kills_is_tried_by_a_child_alone),
-        cmocka_unit_test(want_of_a_descriptor_is_of_the_moment),
-        cmocka_unit_test(a_kernel_that_cannot_says_so_before_a_helper_is_called),
-        cmocka_unit_test(only_threads_of_ours_have_rings),
-        cmocka_unit_test(a_handler_may_fork_meanwhile),
-    };
-
     if (!can_share("test_sys_crew_refused")) {
         return CANNOT_SHARE;
     }
     uring_here = has_uring();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

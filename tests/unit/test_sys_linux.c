@@ -1,6 +1,6 @@
 /* The real door to the kernel: each slot once, judged by what the memory does. */
 #include "sys/sys.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,11 +33,10 @@ static size_t resident(struct fl_range r)
     return there;
 }
 
-static void reserved_memory_is_committed_populated_and_decommitted(void **state)
+CASE(reserved_memory_is_committed_populated_and_decommitted)
 {
     struct fl_range r = reserved();
     volatile char *p = (volatile char *)r.base;
-    (void)state;
     for (int round = 0; round < 2; round++) {
         assert_int_equal(fl_sys_linux.commit(r), 0);
         assert_int_equal(fl_sys_linux.advise(r, FL_ADVICE_NO_HUGE), 0);
@@ -54,10 +53,9 @@ static void reserved_memory_is_committed_populated_and_decommitted(void **state)
     assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void memory_is_mapped_exactly_there_or_refused(void **state)
+CASE(memory_is_mapped_exactly_there_or_refused)
 {
     struct fl_range r = reserved();
-    (void)state;
     assert_int_equal(fl_sys_linux.map_at(r), -EEXIST);
     assert_int_equal(fl_sys_linux.unmap(r), 0);
     assert_int_equal(fl_sys_linux.map_at(r), 0);
@@ -69,12 +67,11 @@ static void memory_is_mapped_exactly_there_or_refused(void **state)
     assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void refusals_are_negative_errno(void **state)
+CASE(refusals_are_negative_errno)
 {
     struct fl_range odd = {1, 4096};
     uintptr_t base;
     size_t there;
-    (void)state;
     assert_int_equal(fl_sys_linux.reserve((size_t)1 << 62, &base), -ENOMEM);
     assert_int_equal(fl_sys_linux.commit(odd), -EINVAL);
     assert_int_equal(fl_sys_linux.decommit(odd), -EINVAL);
@@ -83,11 +80,10 @@ static void refusals_are_negative_errno(void **state)
     assert_int_equal(fl_sys_linux.unmap(odd), -EINVAL);
 }
 
-static void memory_and_entropy_are_the_machine_s(void **state)
+CASE(memory_and_entropy_are_the_machine_s)
 {
     char text[4096];
     uint64_t kib = 0;
-    (void)state;
     assert_int_equal(fl_sys_linux.read_file("/proc/meminfo", text, sizeof text), 0);
     assert_true(fl_parse_after(text, "MemTotal:", &kib));
     uint64_t swap = 1;
@@ -98,10 +94,9 @@ static void memory_and_entropy_are_the_machine_s(void **state)
     assert_true(fl_sys_linux.entropy() != 0);
 }
 
-static void files_are_read_whole_or_cut(void **state)
+CASE(files_are_read_whole_or_cut)
 {
     char text[64];
-    (void)state;
     text[0] = 'x';
     assert_int_equal(fl_sys_linux.read_file("/no/such/file", text, sizeof text), -ENOENT);
     assert_string_equal(text, "");
@@ -110,10 +105,9 @@ static void files_are_read_whole_or_cut(void **state)
     assert_int_equal(fl_sys_linux.read_file("/proc", text, sizeof text), -EISDIR);
 }
 
-static void files_are_appended_to(void **state)
+CASE(files_are_appended_to)
 {
     char path[] = "/tmp/fl_test_XXXXXX", text[64];
-    (void)state;
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);
@@ -140,10 +134,9 @@ static unsigned names_in(const char *dir)
     return n;
 }
 
-static void files_are_replaced_whole_or_not_at_all(void **state)
+CASE(files_are_replaced_whole_or_not_at_all)
 {
     char dir[] = "/tmp/fl_test_XXXXXX", path[64], text[64], longest[1100] = "";
-    (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/file", dir);
     mode_t mask = umask(02);
@@ -168,12 +161,11 @@ static void files_are_replaced_whole_or_not_at_all(void **state)
 }
 
 /* By the signal of a file that gets too long. */
-static void a_process_that_ends_amid_it_leaves_no_file_behind(void **state)
+CASE(a_process_that_ends_amid_it_leaves_no_file_behind)
 {
     static const char data[65536];
     char dir[] = "/tmp/fl_test_XXXXXX", path[64];
     int status;
-    (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/file", dir);
     for (unsigned there = 0; there < 2; there++) {
@@ -194,11 +186,10 @@ static void a_process_that_ends_amid_it_leaves_no_file_behind(void **state)
 }
 
 /* In a folder that is all that there is: no file without a name can be given one. */
-static void without_proc_files_are_replaced_too(void **state)
+CASE(without_proc_files_are_replaced_too)
 {
     char dir[] = "/tmp/fl_test_XXXXXX", path[64], text[8];
     int status;
-    (void)state;
     assert_non_null(mkdtemp(dir));
     pid_t child = fork();
     if (child == 0) {
@@ -223,12 +214,11 @@ static void without_proc_files_are_replaced_too(void **state)
     assert_int_equal(status, 0);
 }
 
-static void a_file_keeps_its_mode(void **state)
+CASE(a_file_keeps_its_mode)
 {
     const mode_t modes[] = {0600, 0640, 0444, 0666};
     char path[] = "/tmp/fl_test_XXXXXX";
     struct stat s;
-    (void)state;
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);
@@ -242,11 +232,10 @@ static void a_file_keeps_its_mode(void **state)
 }
 
 /* What it led to has a mode that would have the new file refused. */
-static void a_link_is_replaced_and_lends_no_mode(void **state)
+CASE(a_link_is_replaced_and_lends_no_mode)
 {
     char dir[] = "/tmp/fl_test_XXXXXX", path[64], link[64], text[8];
     struct stat s;
-    (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/file", dir);
     snprintf(link, sizeof link, "%s/link", dir);
@@ -266,10 +255,9 @@ static void a_link_is_replaced_and_lends_no_mode(void **state)
     rmdir(dir);
 }
 
-static void limits_and_clock_are_the_process_s(void **state)
+CASE(limits_and_clock_are_the_process_s)
 {
     struct rlimit r;
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_DATA, &r), 0);
     uint64_t want = r.rlim_cur == RLIM_INFINITY ? UINT64_MAX : r.rlim_cur;
     assert_true(fl_sys_linux.limit(RLIMIT_DATA) == want);
@@ -277,10 +265,9 @@ static void limits_and_clock_are_the_process_s(void **state)
     assert_true(fl_sys_linux.now_ns() >= before && before != 0);
 }
 
-static void waiting_ends_by_value_or_time(void **state)
+CASE(waiting_ends_by_value_or_time)
 {
     _Atomic uint32_t word = 1;
-    (void)state;
     assert_int_equal(fl_sys_linux.wait(&word, 0, 0), -EAGAIN);
     assert_int_equal(fl_sys_linux.wait(&word, 1, 1000), -ETIMEDOUT);
     assert_int_equal(fl_sys_linux.wake(&word, 1), 0);
@@ -288,20 +275,5 @@ static void waiting_ends_by_value_or_time(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reserved_memory_is_committed_populated_and_decommitted),
-        cmocka_unit_test(memory_is_mapped_exactly_there_or_refused),
-        cmocka_unit_test(memory_and_entropy_are_the_machine_s),
-        cmocka_unit_test(refusals_are_negative_errno),
-        cmocka_unit_test(files_are_read_whole_or_cut),
-        cmocka_unit_test(files_are_appended_to),
-        cmocka_unit_test(files_are_replaced_whole_or_not_at_all),
-        cmocka_unit_test(a_process_that_ends_amid_it_leaves_no_file_behind),
-        cmocka_unit_test(without_proc_files_are_replaced_too),
-        cmocka_unit_test(a_file_keeps_its_mode),
-        cmocka_unit_test(a_link_is_replaced_and_lends_no_mode),
-        cmocka_unit_test(limits_and_clock_are_the_process_s),
-        cmocka_unit_test(waiting_ends_by_value_or_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

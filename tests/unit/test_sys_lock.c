@@ -1,7 +1,7 @@
 /* The futex lock, its ranks, page sizes, and what fl_say writes. */
 #include "await.h"
 #include "sys/sys.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 #include "unit/fake_sys.h"
 
 #include <errno.h>
@@ -45,9 +45,8 @@ static int note_woken(_Atomic uint32_t *word, int n)
 /* A release wakes one of those that sleep, and a fork may have the lock before that one comes to
  * it: the others sleep on, and the word does not tell of them. Under a stream's lock that would be
  * for ever, since fork waits for that. */
-static void a_fork_wakes_all_that_wait(void **state)
+CASE(a_fork_wakes_all_that_wait)
 {
-    (void)state;
     fl_sys.wake = note_woken;
     fl_lock_acquire(&a);
     woken = 0;
@@ -56,10 +55,9 @@ static void a_fork_wakes_all_that_wait(void **state)
     fl_lock_release_in_parent(&a);
 }
 
-static void lock_excludes_four_threads(void **state)
+CASE(lock_excludes_four_threads)
 {
     pthread_t t[4];
-    (void)state;
     shared = 0;
     for (int i = 0; i < 4; i++) {
         assert_int_equal(pthread_create(&t[i], NULL, add_many, NULL), 0);
@@ -108,9 +106,8 @@ static int wait_for_its_end(_Atomic uint32_t *word, uint32_t expected, uint64_t 
 }
 
 /* What a handler's fork may have of the thread that it interrupted. */
-static void amid_a_call_what_is_held_is_left(void **state)
+CASE(amid_a_call_what_is_held_is_left)
 {
-    (void)state;
     fl_lock_acquire(&a);
     assert_false(fl_lock_acquire_amid(&a, fl_lock_amid_until()));
     assert_true(fl_lock_acquire_amid(&b, fl_lock_amid_until()));
@@ -126,10 +123,9 @@ static void amid_a_call_what_is_held_is_left(void **state)
     assert_int_equal(b.word, 0);
 }
 
-static void amid_a_call_another_thread_s_is_waited_for_a_while(void **state)
+CASE(amid_a_call_another_thread_s_is_waited_for_a_while)
 {
     pthread_t t;
-    (void)state;
     begin_holding(&t);
     fl_sys.wait = wait_in_vain;
     uint64_t until = fl_lock_amid_until();
@@ -158,10 +154,9 @@ static void *take_a_over(void *arg)
 }
 
 /* The thread that took it over is not in the child. */
-static void what_was_taken_over_is_free_in_the_child(void **state)
+CASE(what_was_taken_over_is_free_in_the_child)
 {
     pthread_t t;
-    (void)state;
     fl_sys.now_ns = fl_sys_linux.now_ns;
     for (int nested = 0; nested < 2; nested++) {
         stage = 0;
@@ -203,10 +198,9 @@ static void take_twice(void)
     fl_lock_acquire(&a);
 }
 
-static void ranks_are_kept(void **state)
+CASE(ranks_are_kept)
 {
     char said[256];
-    (void)state;
     assert_false(fake_dies(take_in_rank_order, said, sizeof said));
     assert_true(fake_dies(take_against_rank_order, said, sizeof said));
     assert_string_equal(said, "faultless: lock rank inversion\n");
@@ -220,18 +214,16 @@ static void say_something_wrong(void)
     fl_fatal("something is wrong");
 }
 
-static void fatal_says_its_line_and_aborts(void **state)
+CASE(fatal_says_its_line_and_aborts)
 {
     char said[256];
-    (void)state;
     assert_true(fake_dies(say_something_wrong, said, sizeof said));
     assert_string_equal(said, "faultless: something is wrong\n");
 }
 
-static void a_long_line_is_cut_and_still_ends(void **state)
+CASE(a_long_line_is_cut_and_still_ends)
 {
     char text[2000];
-    (void)state;
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     fl_say(text);
@@ -239,16 +231,14 @@ static void a_long_line_is_cut_and_still_ends(void **state)
     assert_int_equal(fake.said[510], '\n');
 }
 
-static void what_is_said_is_one_line(void **state)
+CASE(what_is_said_is_one_line)
 {
-    (void)state;
     fl_say("FAULTLESS_LIMIT=1\nfaultless: all is well\r\n");
     assert_string_equal(fake.said, "faultless: FAULTLESS_LIMIT=1?faultless: all is well??\n");
 }
 
-static void page_sizes_come_from_the_kernel(void **state)
+CASE(page_sizes_come_from_the_kernel)
 {
-    (void)state;
     fake_file(THP "hpage_pmd_size", "1048576\n");
     fl_sys_boot();
     assert_int_equal(fl_page.huge, 1 << 20);
@@ -257,9 +247,8 @@ static void page_sizes_come_from_the_kernel(void **state)
 }
 
 /* As with base pages of 64 KiB. */
-static void huge_pages_that_are_too_large_are_not_used(void **state)
+CASE(huge_pages_that_are_too_large_are_not_used)
 {
-    (void)state;
     fake_file(THP "hpage_pmd_size", "536870912\n");
     fl_sys_boot();
     assert_int_equal(fl_page.huge, 2 << 20);
@@ -270,9 +259,8 @@ static void huge_pages_that_are_too_large_are_not_used(void **state)
 }
 
 /* Linux 6.8 and later: a mode for each size. */
-static void folios_of_2_mib_are_used_where_no_larger_ones_come(void **state)
+CASE(folios_of_2_mib_are_used_where_no_larger_ones_come)
 {
-    (void)state;
     fake_file(THP "hpage_pmd_size", "33554432\n");
     fake_file(THP "hugepages-2048kB/enabled", "always inherit [madvise] never\n");
     fake_file(THP "hugepages-32768kB/enabled", "always [inherit] madvise never\n");
@@ -294,9 +282,8 @@ static void folios_of_2_mib_are_used_where_no_larger_ones_come(void **state)
     assert_false(fl_page.thp);
 }
 
-static void nonsense_page_sizes_are_ignored(void **state)
+CASE(nonsense_page_sizes_are_ignored)
 {
-    (void)state;
     fake_file(THP "hpage_pmd_size", "0\n");
     fl_sys_boot();
     assert_int_equal(fl_page.huge, 2 << 20);
@@ -305,9 +292,8 @@ static void nonsense_page_sizes_are_ignored(void **state)
     assert_int_equal(fl_page.huge, 2 << 20);
 }
 
-static void thp_never_or_absent_means_none(void **state)
+CASE(thp_never_or_absent_means_none)
 {
-    (void)state;
     fake_file(THP "enabled", "always madvise [never]\n");
     fl_sys_boot();
     assert_false(fl_page.thp || fl_page.always);
@@ -319,11 +305,10 @@ static void thp_never_or_absent_means_none(void **state)
     assert_false(fl_page.thp || fl_page.always);
 }
 
-static void the_setting_for_our_size_goes_before_that_for_all(void **state)
+CASE(the_setting_for_our_size_goes_before_that_for_all)
 {
     static const char one[] = "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled";
     static const char all[] = "/sys/kernel/mm/transparent_hugepage/enabled";
-    (void)state;
     fake_file(all, "always madvise [never]\n");
     fake_file(one, "always inherit [madvise] never\n");
     fl_sys_boot();
@@ -342,24 +327,5 @@ static void the_setting_for_our_size_goes_before_that_for_all(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(lock_excludes_four_threads, each),
-        cmocka_unit_test_setup(a_fork_wakes_all_that_wait, each),
-        cmocka_unit_test_setup(amid_a_call_what_is_held_is_left, each),
-        cmocka_unit_test_setup(what_was_taken_over_is_free_in_the_child, each),
-        cmocka_unit_test_setup(amid_a_call_another_thread_s_is_waited_for_a_while, each),
-#if FL_CHECK_LEVEL >= 2
-        cmocka_unit_test_setup(ranks_are_kept, each),
-#endif
-        cmocka_unit_test_setup(fatal_says_its_line_and_aborts, each),
-        cmocka_unit_test_setup(a_long_line_is_cut_and_still_ends, each),
-        cmocka_unit_test_setup(what_is_said_is_one_line, each),
-        cmocka_unit_test_setup(page_sizes_come_from_the_kernel, each),
-        cmocka_unit_test_setup(huge_pages_that_are_too_large_are_not_used, each),
-        cmocka_unit_test_setup(folios_of_2_mib_are_used_where_no_larger_ones_come, each),
-        cmocka_unit_test_setup(nonsense_page_sizes_are_ignored, each),
-        cmocka_unit_test_setup(thp_never_or_absent_means_none, each),
-        cmocka_unit_test_setup(the_setting_for_our_size_goes_before_that_for_all, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES(.setup = each);
 }

@@ -1,5 +1,6 @@
 /* Huge pages that move without a copy, by the real kernel: what comes along, what is refused, and
  * what is left behind. */
+#include "cases.h"
 #include "unit/crew_fixture.h"
 
 #include <errno.h>
@@ -70,9 +71,8 @@ static void unmap(struct fl_range a, struct fl_range b)
     assert_int_equal(fl_sys_linux.unmap(b), 0);
 }
 
-static void pages_move_with_what_is_in_them(void **state)
+CASE(pages_move_with_what_is_in_them)
 {
-    (void)state;
     for (int huge = 0; huge < 2; huge++) {
         struct fl_range from = filled(MIB(8), 0x5a, huge), to = map(MIB(8));
         size_t moved;
@@ -89,9 +89,8 @@ static void pages_move_with_what_is_in_them(void **state)
     }
 }
 
-static void holes_are_passed_over(void **state)
+CASE(holes_are_passed_over)
 {
-    (void)state;
     struct fl_range from = filled(MIB(8), 0x5a, false), to = map(MIB(8));
     size_t moved;
     empty(part(from, MIB(1), MIB(5)));
@@ -104,9 +103,8 @@ static void holes_are_passed_over(void **state)
     unmap(from, to);
 }
 
-static void what_is_there_is_not_replaced(void **state)
+CASE(what_is_there_is_not_replaced)
 {
-    (void)state;
     struct fl_range from = filled(MIB(4), 0x5a, true), to = map(MIB(4));
     size_t moved;
     write_to(part(to, MIB(3), 4096), 0x77);
@@ -153,9 +151,8 @@ static void are_refused(struct fl_range from, struct fl_range to)
     assert_true(is_full_of(from, 0x5a));
 }
 
-static void what_a_child_shares_does_not_move(void **state)
+CASE(what_a_child_shares_does_not_move)
 {
-    (void)state;
     for (int huge = 0; huge < 2; huge++) {
         struct fl_range from = filled(MIB(4), 0x5a, huge), to = map(MIB(4));
         size_t moved;
@@ -167,9 +164,8 @@ static void what_a_child_shares_does_not_move(void **state)
     }
 }
 
-static void a_piece_of_two_maps_is_refused(void **state)
+CASE(a_piece_of_two_maps_is_refused)
 {
-    (void)state;
     struct fl_range from = filled(MIB(4), 0x5a, true), to = map(MIB(4));
     size_t moved;
     assert_int_equal(madvise((void *)from.base, MIB(2), MADV_DONTDUMP), 0);
@@ -181,9 +177,8 @@ static void a_piece_of_two_maps_is_refused(void **state)
     unmap(from, to);
 }
 
-static void descriptors_are_open_while_it_lasts(void **state)
+CASE(descriptors_are_open_while_it_lasts)
 {
-    (void)state;
     struct fl_range to = map(MIB(2));
     unsigned before = descriptors();
     int fd;
@@ -202,9 +197,8 @@ static void descriptors_are_open_while_it_lasts(void **state)
     assert_int_equal(fl_sys_linux.unmap(to), 0);
 }
 
-static void another_registration_is_left_alone(void **state)
+CASE(another_registration_is_left_alone)
 {
-    (void)state;
     struct fl_range to = map(MIB(2));
     int fd, theirs = (int)syscall(SYS_userfaultfd, O_CLOEXEC | 1);
     struct uffdio_api api = {.api = UFFD_API};
@@ -246,9 +240,8 @@ static void move_as_nobody(void)
     }
 }
 
-static void any_user_may(void **state)
+CASE(any_user_may)
 {
-    (void)state;
     if (geteuid() == 0) { /* else the others have shown it */
         assert_int_equal(status_of(move_as_nobody), 0);
     }
@@ -277,9 +270,8 @@ static void begin_confined(void)
     }
 }
 
-static void a_program_that_has_confined_itself_is_asked_for_nothing(void **state)
+CASE(a_program_that_has_confined_itself_is_asked_for_nothing)
 {
-    (void)state;
     assert_int_equal(status_of(begin_confined), 0);
 }
 
@@ -297,21 +289,10 @@ static bool can_move(void)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pages_move_with_what_is_in_them),
-        cmocka_unit_test(holes_are_passed_over),
-        cmocka_unit_test(what_is_there_is_not_replaced),
-        cmocka_unit_test(what_a_child_shares_does_not_move),
-        cmocka_unit_test(a_piece_of_two_maps_is_refused),
-        cmocka_unit_test(descriptors_are_open_while_it_lasts),
-        cmocka_unit_test(another_registration_is_left_alone),
-        cmocka_unit_test(any_user_may),
-        cmocka_unit_test(a_program_that_has_confined_itself_is_asked_for_nothing),
-    };
     fl_sys_boot();
     if (fl_page.huge != MIB(2) || !can_move()) {
         printf("SKIP test_sys_move: needs UFFDIO_MOVE (Linux 6.8) and huge pages of 2 MiB\n");
         return 77;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

@@ -1,5 +1,6 @@
 /* What the real kernel tells of single huge pages, before and after fork has shared and writing has
  * split them; that they can be made whole again; and what children do not get. */
+#include "cases.h"
 #include "unit/crew_fixture.h"
 
 #include <errno.h>
@@ -54,9 +55,8 @@ static void assert_survey(struct fl_range r, size_t present, size_t own)
     assert_int_equal(is_own, own);
 }
 
-static void huge_pages_are_whole_and_own(void **state)
+CASE(huge_pages_are_whole_and_own)
 {
-    (void)state;
     struct fl_range r = huge_pages(MIB(8));
     assert_split(r, 0, 0);
     assert_survey(r, MIB(8), MIB(8));
@@ -67,9 +67,8 @@ static void huge_pages_are_whole_and_own(void **state)
     assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void what_is_split_is_found_in_whole_huge_pages(void **state)
+CASE(what_is_split_is_found_in_whole_huge_pages)
 {
-    (void)state;
     struct fl_range r = huge_pages(MIB(12));
     empty(part(r, MIB(3), KIB(4)));
     assert_split(r, MIB(2), MIB(2));
@@ -140,9 +139,8 @@ static int memory_is_as_it_was(void)
     return p[0] == 0x5a && memcmp(p, p + 1, memory.len - 1) == 0 ? 0 : 1;
 }
 
-static void after_fork_the_kernel_tells_what_is_whose(void **state)
+CASE(after_fork_the_kernel_tells_what_is_whose)
 {
-    (void)state;
     memory = huge_pages(MIB(8));
     assert_int_equal(beside_a_child(rewrite_some, memory_is_as_it_was), 0);
     assert_survey(memory, MIB(8), MIB(8)); /* the child is gone */
@@ -249,9 +247,8 @@ static int look_without_scan(void)
 
 /* Zeros are all that is there, and no memory. Base pages: before Linux 6.16 the kernel does not say
  * which huge page is its own of zeros. */
-static void what_was_only_read_holds_nothing(void **state)
+CASE(what_was_only_read_holds_nothing)
 {
-    (void)state;
     struct fl_range r = map(MIB(8)), written = part(r, KIB(8), KIB(4));
     volatile const char *p = (volatile const char *)r.base;
 
@@ -265,9 +262,8 @@ static void what_was_only_read_holds_nothing(void **state)
     assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void the_kernel_tells_what_was_touched(void **state)
+CASE(the_kernel_tells_what_was_touched)
 {
-    (void)state;
     look_for_what_was_touched();
     look_for_what_is_present(0);
     assert_int_equal(beside_a_child(nothing, look_without_scan), 0);
@@ -287,9 +283,8 @@ static int look_beside_kept(void)
     return fl_sys_linux.map_at(part(memory, MIB(2), MIB(2))) == 0 ? 0 : 3;
 }
 
-static void children_do_not_get_what_is_kept(void **state)
+CASE(children_do_not_get_what_is_kept)
 {
-    (void)state;
     memory = huge_pages(MIB(8));
     struct fl_range kept = part(memory, MIB(2), MIB(2));
     assert_int_equal(fl_sys_linux.advise(kept, FL_ADVICE_NO_FORK), 0);
@@ -336,18 +331,16 @@ static int as_nobody_undumpable(void)
     return present == 0 && own == 0 ? 0 : 3;
 }
 
-static void any_user_is_told_of_his_own_memory(void **state)
+CASE(any_user_is_told_of_his_own_memory)
 {
-    (void)state;
     if (geteuid() == 0) { /* else the others have shown it */
         assert_int_equal(beside_a_child(nothing, as_nobody), 0);
         assert_int_equal(beside_a_child(nothing, as_nobody_undumpable), 0);
     }
 }
 
-static void a_confined_process_does_not_ask(void **state)
+CASE(a_confined_process_does_not_ask)
 {
-    (void)state;
     struct fl_range r = map(fl_page.huge), found[4];
     size_t present;
 
@@ -361,21 +354,11 @@ static void a_confined_process_does_not_ask(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(huge_pages_are_whole_and_own),
-        cmocka_unit_test(what_is_split_is_found_in_whole_huge_pages),
-        cmocka_unit_test(after_fork_the_kernel_tells_what_is_whose),
-        cmocka_unit_test(children_do_not_get_what_is_kept),
-        cmocka_unit_test(the_kernel_tells_what_was_touched),
-        cmocka_unit_test(what_was_only_read_holds_nothing),
-        cmocka_unit_test(a_confined_process_does_not_ask),
-        cmocka_unit_test(any_user_is_told_of_his_own_memory),
-    };
     fl_sys_boot();
     struct fl_range found, r = fl_page.thp ? huge_pages(fl_page.huge) : map(fl_page.huge);
     if (fl_page.huge != MIB(2) || fl_sys_linux.find_split(r, &found) != -ENOENT) {
         printf("SKIP test_sys_pagemap: needs PAGEMAP_SCAN (Linux 6.7) and huge pages of 2 MiB\n");
         return 77;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

@@ -1,7 +1,7 @@
 /* Files into memory: whatever the lengths, offsets and flags, the bytes of the file and no others;
  * and each part is told of once. */
 #include "sys/sys.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -104,9 +104,8 @@ static void in_all_ways(int fd, bool ring)
     }
 }
 
-static void by_the_page_cache(void **state)
+CASE(by_the_page_cache)
 {
-    (void)state;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     in_all_ways(fd, false);
@@ -114,9 +113,8 @@ static void by_the_page_cache(void **state)
     close(fd);
 }
 
-static void past_the_page_cache(void **state)
+CASE(past_the_page_cache)
 {
-    (void)state;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
     if (fd < 0) { /* tmpfs, before Linux 6.6 */
         assert_int_equal(errno, EINVAL);
@@ -127,9 +125,8 @@ static void past_the_page_cache(void **state)
     close(fd);
 }
 
-static void what_cannot_be_read_says_why(void **state)
+CASE(what_cannot_be_read_says_why)
 {
-    (void)state;
     for (int ring = 0; ring < 2; ring++) {
         int fd = open(path, O_WRONLY | O_CLOEXEC);
         struct fl_read r = {.fd = fd, .to = {(uintptr_t)memory, 8 << 20}, .ring = ring != 0};
@@ -148,10 +145,5 @@ static void what_cannot_be_read_says_why(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_the_page_cache),
-        cmocka_unit_test(past_the_page_cache),
-        cmocka_unit_test(what_cannot_be_read_says_why),
-    };
-    return cmocka_run_group_tests(tests, make_file, drop_file);
+    return RUN_CASES(.group_setup = make_file, .group_teardown = drop_file);
 }

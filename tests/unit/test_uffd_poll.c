@@ -2,7 +2,7 @@
  * something may be given back, is woken by a signal, and no wake is lost, nor sent to another
  * thread. */
 #include "uffd/internal.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 #include "unit/uffd_fixture.h"
 
 #include <errno.h>
@@ -30,9 +30,8 @@ static int begin(void **state)
     return 0;
 }
 
-static void it_polls_while_something_ages(void **state)
+CASE(it_polls_while_something_ages)
 {
-    (void)state;
     worker_start();
     await_state(FL_WORKER_ASLEEP);
     assert_int_equal(fake_events.own_tables, 1);
@@ -43,9 +42,8 @@ static void it_polls_while_something_ages(void **state)
     assert_int_equal(fake_events_open(NULL), 2);
 }
 
-static void it_watches_nothing_when_nothing_ages(void **state)
+CASE(it_watches_nothing_when_nothing_ages)
 {
-    (void)state;
     worker_start();
     atomic_store(&more, false);
     let_it_tick();
@@ -59,9 +57,8 @@ static void it_watches_nothing_when_nothing_ages(void **state)
     assert_int_equal(guests.begun, 1);
 }
 
-static void a_call_wakes_it_by_one_signal(void **state)
+CASE(a_call_wakes_it_by_one_signal)
 {
-    (void)state;
     worker_start();
     await(&runs, 1);
     for (int i = 1; i <= 10; i++) {
@@ -76,9 +73,8 @@ static void a_call_wakes_it_by_one_signal(void **state)
     assert_int_equal(ticks, 0);
 }
 
-static void a_wake_that_cannot_be_sent_is_left_to_the_timer_and_to_the_next_call(void **state)
+CASE(a_wake_that_cannot_be_sent_is_left_to_the_timer_and_to_the_next_call)
 {
-    (void)state;
     worker_start();
     await(&runs, 1);
     atomic_store(&fake_events.wake_send_rc, -EAGAIN);
@@ -102,9 +98,8 @@ static void a_wake_that_cannot_be_sent_is_left_to_the_timer_and_to_the_next_call
 }
 
 /* A signal that no thread waits for any more. */
-static void a_stray_wake_is_dropped(void **state)
+CASE(a_stray_wake_is_dropped)
 {
-    (void)state;
     worker_start();
     for (int i = 0; i < 3; i++) {
         fake_events_stray_wake();
@@ -119,9 +114,8 @@ static void a_stray_wake_is_dropped(void **state)
 
 /* The caller has changed the state, and is late with its signal: the thread must not run on and
  * meet it elsewhere. */
-static void it_waits_for_a_signal_that_is_late(void **state)
+CASE(it_waits_for_a_signal_that_is_late)
 {
-    (void)state;
     worker_start();
     await(&runs, 1);
     uint32_t asleep = FL_WORKER_ASLEEP;
@@ -137,9 +131,8 @@ static void it_waits_for_a_signal_that_is_late(void **state)
     await(&ticks, 1);
 }
 
-static void one_that_never_comes_is_not_waited_for_for_ever(void **state)
+CASE(one_that_never_comes_is_not_waited_for_for_ever)
 {
-    (void)state;
     worker_start();
     uint32_t asleep = FL_WORKER_ASLEEP;
     assert_true(atomic_compare_exchange_strong(&worker.state, &asleep, FL_WORKER_LEAVING));
@@ -149,9 +142,8 @@ static void one_that_never_comes_is_not_waited_for_for_ever(void **state)
     }
 }
 
-static void a_retired_one_ends(void **state)
+CASE(a_retired_one_ends)
 {
-    (void)state;
     worker_start();
     await_state(FL_WORKER_ASLEEP);
     fl_worker_retire(&worker);
@@ -166,10 +158,9 @@ static void *let_it_be_sent(void *arg)
     return arg;
 }
 
-static void a_wake_to_leave_is_sent_until_it_can_be(void **state)
+CASE(a_wake_to_leave_is_sent_until_it_can_be)
 {
     pthread_t other;
-    (void)state;
     worker_start();
     await_state(FL_WORKER_ASLEEP);
     atomic_store(&fake_events.wake_send_rc, -EAGAIN);
@@ -180,9 +171,8 @@ static void a_wake_to_leave_is_sent_until_it_can_be(void **state)
 }
 
 /* RLIMIT_NOFILE below what is polled, or a sandbox. */
-static void where_poll_is_refused_it_goes_on_without(void **state)
+CASE(where_poll_is_refused_it_goes_on_without)
 {
-    (void)state;
     worker_start();
     atomic_store(&fake_events.poll_rc, -EINVAL);
     fl_worker_call(&worker, false); /* out of the poll that goes on */
@@ -224,9 +214,8 @@ static uint64_t add_source(struct fl_region *r)
 
 /* It polls as long as there is one, though nothing is held; then it is told of each event, and of
  * the end. */
-static void another_source_is_listened_to(void **state)
+CASE(another_source_is_listened_to)
 {
-    (void)state;
     told = 0;
     told_last = -1;
     atomic_store(&more, false);
@@ -254,9 +243,8 @@ static void another_source_is_listened_to(void **state)
     assert_int_equal(fake_events_open(NULL), 0);
 }
 
-static void a_source_that_is_of_no_use_is_closed(void **state)
+CASE(a_source_that_is_of_no_use_is_closed)
 {
-    (void)state;
     told = 0;
     told_last = -1;
     fake_events_file("/some/file", false);
@@ -269,9 +257,8 @@ static void a_source_that_is_of_no_use_is_closed(void **state)
     assert_int_equal(fake_events_open("/some/file"), 0);
 }
 
-static void an_interrupted_poll_goes_on(void **state)
+CASE(an_interrupted_poll_goes_on)
 {
-    (void)state;
     worker_start();
     atomic_store(&fake_events.poll_rc, -EINTR);
     fl_worker_call(&worker, false);
@@ -286,9 +273,8 @@ static void an_interrupted_poll_goes_on(void **state)
     assert_int_equal(fake_events_open(psi), 1);
 }
 
-static void without_a_descriptor_to_wake_it_nothing_is_watched(void **state)
+CASE(without_a_descriptor_to_wake_it_nothing_is_watched)
 {
-    (void)state;
     fake_events.wake_open_rc = -EPERM;
     worker_start();
     let_it_tick();
@@ -310,9 +296,8 @@ static int call_in_child(void)
     return (int)fake_events.wakes;
 }
 
-static void a_child_signals_no_thread(void **state)
+CASE(a_child_signals_no_thread)
 {
-    (void)state;
     worker_start();
     await_state(FL_WORKER_ASLEEP);
     assert_int_equal(fake_child(call_in_child), 0);
@@ -321,23 +306,5 @@ static void a_child_signals_no_thread(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, worker_end)
-    const struct CMUnitTest tests[] = {
-        TEST(it_polls_while_something_ages),
-        TEST(it_watches_nothing_when_nothing_ages),
-        TEST(a_call_wakes_it_by_one_signal),
-        TEST(a_wake_that_cannot_be_sent_is_left_to_the_timer_and_to_the_next_call),
-        TEST(a_stray_wake_is_dropped),
-        TEST(it_waits_for_a_signal_that_is_late),
-        TEST(one_that_never_comes_is_not_waited_for_for_ever),
-        TEST(a_retired_one_ends),
-        TEST(a_wake_to_leave_is_sent_until_it_can_be),
-        TEST(where_poll_is_refused_it_goes_on_without),
-        TEST(another_source_is_listened_to),
-        TEST(a_source_that_is_of_no_use_is_closed),
-        TEST(an_interrupted_poll_goes_on),
-        TEST(without_a_descriptor_to_wake_it_nothing_is_watched),
-        TEST(a_child_signals_no_thread),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES(.setup = begin, .teardown = worker_end);
 }

@@ -1,6 +1,6 @@
 /* Pressure: who is listened to, and that free memory goes back when they speak, once a second at
  * most. */
-#include "unit/cmocka_all.h"
+#include "cases.h"
 #include "unit/uffd_fixture.h"
 
 #include <string.h>
@@ -43,9 +43,8 @@ static void raise_and_see(const char *path, short what)
     }
 }
 
-static void a_stall_releases_at_once(void **state)
+CASE(a_stall_releases_at_once)
 {
-    (void)state;
     fake_events_file(psi, false);
     hold_free();
     assert_string_equal(fake_events.told[0], "some 70000 1000000");
@@ -54,9 +53,8 @@ static void a_stall_releases_at_once(void **state)
     assert_released(1);
 }
 
-static void what_is_in_caches_goes_too(void **state)
+CASE(what_is_in_caches_goes_too)
 {
-    (void)state;
     fake_events_file(psi, false);
     struct fl_cache *c = fl_cache_acquire(&region);
     struct fl_extent *e = take(MIB(4));
@@ -68,9 +66,8 @@ static void what_is_in_caches_goes_too(void **state)
     assert_released(1);
 }
 
-static void there_is_a_second_between_two_releases_and_none_is_forgotten(void **state)
+CASE(there_is_a_second_between_two_releases_and_none_is_forgotten)
 {
-    (void)state;
     fake_events_file(psi, false);
     hold_free();
     raise_and_see(psi, POLLPRI);
@@ -90,9 +87,8 @@ static void there_is_a_second_between_two_releases_and_none_is_forgotten(void **
     assert_released(2);
 }
 
-static void two_that_speak_at_once_are_one(void **state)
+CASE(two_that_speak_at_once_are_one)
 {
-    (void)state;
     fake_events_file(psi, false);
     fake_file("/proc/self/cgroup", "0::/a/b\n");
     fake_events_file(v2_psi, false);
@@ -103,9 +99,8 @@ static void two_that_speak_at_once_are_one(void **state)
     assert_released(1);
 }
 
-static void the_coarse_trigger_is_taken_where_the_fine_one_is_refused(void **state)
+CASE(the_coarse_trigger_is_taken_where_the_fine_one_is_refused)
 {
-    (void)state;
     fake_events_file(psi, false);
     fake_events.no_fine_trigger = true;
     hold_free();
@@ -115,9 +110,8 @@ static void the_coarse_trigger_is_taken_where_the_fine_one_is_refused(void **sta
     assert_released(1);
 }
 
-static void where_nothing_can_be_watched_it_sleeps_all_the_same(void **state)
+CASE(where_nothing_can_be_watched_it_sleeps_all_the_same)
 {
-    (void)state;
     fake_events_file(psi, false);
     fake_events.no_trigger = true;
     fake_file("/proc/self/cgroup", "0::/a/b\n");
@@ -128,9 +122,8 @@ static void where_nothing_can_be_watched_it_sleeps_all_the_same(void **state)
     assert_int_equal(fake_events_open(NULL), 1);
 }
 
-static void one_that_is_gone_is_closed_and_the_others_stay(void **state)
+CASE(one_that_is_gone_is_closed_and_the_others_stay)
 {
-    (void)state;
     fake_events_file(psi, false);
     fake_file("/proc/self/cgroup", "0::/a/b\n");
     fake_events_file(v2_psi, false);
@@ -144,9 +137,8 @@ static void one_that_is_gone_is_closed_and_the_others_stay(void **state)
     assert_released(1);
 }
 
-static void a_limit_counts_when_it_is_not_the_page_cache_that_meets_it(void **state)
+CASE(a_limit_counts_when_it_is_not_the_page_cache_that_meets_it)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "5:cpu:/\n0::/a/b\n");
     fake_file("/sys/fs/cgroup/a/b/memory.max", "1000000000\n");
     fake_file("/sys/fs/cgroup/a/b/memory.current", "1000000000\n");
@@ -177,9 +169,8 @@ static void level_of_v1(const char *control, const char *level)
     assert_string_equal(fake_events.told[0] + 9, " medium");
 }
 
-static void the_pressure_level_of_v1_is_asked_for(void **state)
+CASE(the_pressure_level_of_v1_is_asked_for)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "4:memory:/a\n0::/\n");
     level_of_v1("/sys/fs/cgroup/memory/a/cgroup.event_control",
                 "/sys/fs/cgroup/memory/a/memory.pressure_level");
@@ -188,17 +179,15 @@ static void the_pressure_level_of_v1_is_asked_for(void **state)
 }
 
 /* In a container the path is the host's, and the mount is the cgroup. */
-static void the_nearest_folder_that_is_there_is_the_cgroup_s(void **state)
+CASE(the_nearest_folder_that_is_there_is_the_cgroup_s)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "4:cpu,memory:/docker/0123456789abcdef\n");
     level_of_v1("/sys/fs/cgroup/memory/cgroup.event_control",
                 "/sys/fs/cgroup/memory/memory.pressure_level");
 }
 
-static void a_level_that_cannot_be_asked_for_leaves_nothing_open(void **state)
+CASE(a_level_that_cannot_be_asked_for_leaves_nothing_open)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "4:memory:/a\n");
     fake_events_file("/sys/fs/cgroup/memory/a/cgroup.event_control", false);
     hold_free();
@@ -206,9 +195,8 @@ static void a_level_that_cannot_be_asked_for_leaves_nothing_open(void **state)
     assert_int_equal(fake_events_open("wake"), 1);
 }
 
-static void the_watch_ends_with_what_is_held(void **state)
+CASE(the_watch_ends_with_what_is_held)
 {
-    (void)state;
     fake_events_file(psi, false);
     hold_free();
     raise_and_see(psi, POLLPRI);
@@ -223,20 +211,5 @@ static void the_watch_ends_with_what_is_held(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, worker_end)
-    const struct CMUnitTest tests[] = {
-        TEST(a_stall_releases_at_once),
-        TEST(what_is_in_caches_goes_too),
-        TEST(there_is_a_second_between_two_releases_and_none_is_forgotten),
-        TEST(two_that_speak_at_once_are_one),
-        TEST(the_coarse_trigger_is_taken_where_the_fine_one_is_refused),
-        TEST(where_nothing_can_be_watched_it_sleeps_all_the_same),
-        TEST(one_that_is_gone_is_closed_and_the_others_stay),
-        TEST(a_limit_counts_when_it_is_not_the_page_cache_that_meets_it),
-        TEST(the_pressure_level_of_v1_is_asked_for),
-        TEST(the_nearest_folder_that_is_there_is_the_cgroup_s),
-        TEST(a_level_that_cannot_be_asked_for_leaves_nothing_open),
-        TEST(the_watch_ends_with_what_is_held),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES(.setup = begin, .teardown = worker_end);
 }
