@@ -18,6 +18,7 @@
 #include "unit/cmocka_all.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { FL_CASES = 64 };
 
@@ -66,5 +67,13 @@ static inline int fl_cases_run(struct fl_case_fixtures f)
         fl_case_join(__LINE__, #name, name);                                                       \
     }                                                                                              \
     static void name(__attribute__((unused)) void **state)
+
+/* Ends the case unless `wanted` stands in `text`. */
+static inline void assert_says(const char *text, const char *wanted)
+{
+    if (strstr(text, wanted) == NULL) {
+        fail_msg("'%s' is not in:\n%s", wanted, text);
+    }
+}
 
 #endif

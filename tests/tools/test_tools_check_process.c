@@ -13,26 +13,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct fl_output output;
-
-#define ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define PRELOAD "LD_PRELOAD=" FL_LIBRARY
 
 static void check(pid_t pid)
 {
-    fl_child_run(&output, ARGV(FL_LAUNCHER, "--check", fl_live_victim_text(pid)), NULL);
+    fl_child_run(ARGV(FL_LAUNCHER, "--check", fl_live_victim_text(pid)), NULL);
 }
 
 /* The same as JSON, which is the caller's. */
-static json_t *check_json(pid_t pid)
+static const json_t *check_json(pid_t pid)
 {
-    fl_child_run(&output, ARGV(FL_LAUNCHER, "--check", fl_live_victim_text(pid), "--json"), NULL);
+    fl_child_run(ARGV(FL_LAUNCHER, "--check", fl_live_victim_text(pid), "--json"), NULL);
     return fl_child_json(output.out);
 }
 
 static const json_t *process_of(const json_t *all, size_t i)
 {
-    return json_array_get(json_object_get(all, "processes"), i);
+    return fl_child_item(all, "processes", i);
 }
 
 /* A program that has said that it is there. */
@@ -75,21 +72,19 @@ static void assert_one(struct fl_live_victim v, bool served, const char *line)
 CASE(a_served_process_says_how_much_is_its)
 {
     struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
-    json_t *said = fl_child_json(fl_live_victim_line(&v)), *all = check_json(v.pid);
+    const json_t *all = check_json(v.pid);
     const json_t *p = process_of(all, 0);
     assert_int_equal(output.status, 0);
     assert_int_equal(fl_child_number(all, "served"), 1);
-    assert_string_equal(json_string_value(json_object_get(p, "verdict")), "served");
+    assert_string_equal(fl_child_text(p, "verdict"), "served");
     double ours = fl_child_number(p, "ours_bytes");
-    assert_true(ours >= fl_child_number(said, "live_bytes"));
+    assert_true(ours >= fl_child_number(v.said, "live_bytes"));
     assert_true(ours <= fl_child_number(p, "anonymous_bytes"));
     check(v.pid);
     assert_row("victim_live: served ");
     assert_row(" are faultless's");
     assert_row("\nverdict     1 of 1 process is served\n");
-    json_decref(all);
-    json_decref(said);
-    assert_int_equal(fl_live_victim_end(&v), 0);
+    fl_live_victim_ends_well(&v);
 }
 
 CASE(one_without_a_large_request_would_be_served)
@@ -174,7 +169,7 @@ CASE(one_that_is_not_there_is_told)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     check(pid);
     assert_int_equal(output.status, 127);
-    assert_non_null(strstr(output.err, ": No such process\n"));
+    assert_says(output.err, ": No such process\n");
     assert_string_equal(output.out, "");
 }
 

@@ -21,12 +21,11 @@ enum {
 /* 6000 pages, and 32 MiB in huge pages where the kernel gives any. */
 #define VICTIM FL_USAGE, "6000", "32"
 
-static struct fl_output output;
 static char file[] = FL_FOLDER "/figures.XXXXXX"; /* not in /tmp: that may have no disk */
-static json_t *own;                               /* what faultstat says of one run */
-static json_t *said;                              /* what the victim said in it */
+static const json_t *own;                         /* what faultstat says of one run */
+static const json_t *said;                        /* what the victim said in it */
 
-#define RUN(...) fl_child_run(&output, (const char *const[]){__VA_ARGS__, NULL}, NULL)
+#define RUN(status, ...) fl_child_ends(status, ARGV(__VA_ARGS__), NULL)
 
 static void assert_near(const char *what, double value, double wanted, double most)
 {
@@ -50,7 +49,7 @@ static int measure(void **state)
         }
     }
     close(fd);
-    RUN(FL_FAULTSTAT, "run", "-j", "-o", json, "--", VICTIM, file);
+    RUN(0, FL_FAULTSTAT, "run", "-j", "-o", json, "--", VICTIM, file);
     own = json_load_file(json, 0, &error);
     said = strlen(output.out) > 8 ? json_loads(output.out + strlen("SUMMARY "), 0, &error) : NULL;
     close(json_fd);
@@ -61,8 +60,6 @@ static int measure(void **state)
 static int forget(void **state)
 {
     (void)state;
-    json_decref(own);
-    json_decref(said);
     return unlink(file);
 }
 
@@ -104,8 +101,7 @@ static double number_after(const char *text, const char *key)
 
 CASE(figures_are_those_of_gnu_time)
 {
-    RUN("/usr/bin/time", "-v", VICTIM, file);
-    assert_int_equal(output.status, 0);
+    RUN(0, "/usr/bin/time", "-v", VICTIM, file);
     assert_near("minor faults", fl_child_number(own, "faults"),
                 number_after(output.err, "Minor (reclaiming a frame) page faults: "),
                 FL_FEW_FAULTS);
@@ -137,8 +133,8 @@ static double perf_count(const char *event)
 static void figures_are_those_of_perf_stat(void **state)
 {
     (void)state;
-    RUN("perf", "stat", "-x,", "-e", "page-faults,minor-faults,major-faults", "--", VICTIM, file);
-    assert_int_equal(output.status, 0);
+    RUN(0, "perf", "stat", "-x,", "-e", "page-faults,minor-faults,major-faults", "--", VICTIM,
+        file);
     double minor = perf_count("minor-faults");
     assert_true(minor >= 6000);
     assert_near("minor faults", fl_child_number(own, "perf_minor_faults"), minor, FL_FEW_FAULTS);
@@ -153,7 +149,7 @@ static void figures_are_those_of_perf_stat(void **state)
 static const char *why_not(void)
 {
     static char reason[160];
-    RUN("sh", "-c", "command -v perf >/dev/null || exit 5; perf stat -e minor-faults -- true");
+    RUN(0, "sh", "-c", "command -v perf >/dev/null || exit 5; perf stat -e minor-faults -- true");
     if (output.status == 0) {
         return NULL;
     }

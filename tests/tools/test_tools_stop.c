@@ -82,8 +82,7 @@ static bool blocks(pid_t pid, int number)
 /* Start record and halt it between the opening of its file and its command. 0: it was too quick. */
 static pid_t start_calibrating(int number)
 {
-    pid_t pid = start((const char *const[]){FL_FAULTSTAT, "record", "-q", "-o", file, "--", "touch",
-                                            marker, NULL});
+    pid_t pid = start(ARGV(FL_FAULTSTAT, "record", "-q", "-o", file, "--", "touch", marker));
     int status;
     await_file(pid);
     assert_int_equal(kill(pid, SIGSTOP), 0);
@@ -123,8 +122,8 @@ CASE(a_recording_that_has_not_begun_leaves_no_file)
  */
 static void interrupt_comparison(void)
 {
-    pid_t pid = start((const char *const[]){FL_FAULTSTAT, "compare", "-a", "glibc", "-j", file,
-                                            "--input", fifo, "--", "true", NULL});
+    pid_t pid = start(
+        ARGV(FL_FAULTSTAT, "compare", "-a", "glibc", "-j", file, "--input", fifo, "--", "true"));
     int fd = open(fifo, O_WRONLY | O_CLOEXEC); /* returns once the other end is open */
     assert_true(fd >= 0);
     assert_int_equal(kill(pid, SIGINT), 0);

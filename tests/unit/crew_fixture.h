@@ -14,6 +14,8 @@ struct fl_range map(size_t len);
 /* Drops all pages. */
 void empty(struct fl_range r);
 size_t resident(struct fl_range r);
+/* Of `r`, `len` bytes from `from` on. */
+struct fl_range part(struct fl_range r, size_t from, size_t len);
 /* How many files this process has open. */
 unsigned descriptors(void);
 /* Is there a ring to be had? By the system call itself. */
@@ -21,5 +23,13 @@ bool has_uring(void);
 /* Two CPUs and MADV_POPULATE_WRITE are there; else says what is not. Reads the page sizes first.
  * From here on the machine looks idle. */
 bool can_share(const char *test);
+
+/* From here on system call `nr` gets `answer` (SECCOMP_RET_...), where its third argument is `third`
+ * (any, if negative). A filter of this machine: that the number means what it means here is not
+ * looked at. */
+void refuse(int nr, unsigned answer, int third);
+/* Runs f in a child, which is forked before `meanwhile` (NULL: nothing) runs here, and begins after
+ * that. Returns what waitpid says. */
+int status_of_child(void (*meanwhile)(void), int (*f)(void));
 
 #endif

@@ -1,34 +1,17 @@
 /* Hardened blocks: where they lie, what the kernel is asked, what stays out of use, for how long.
  * What ends a program is tests/preload/test_preload_hardening.c's. */
-#include "alloc/alloc.h"
 #include "cases.h"
-#include "unit/region_fixture.h"
+#include "unit/route_fixture.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void boot_nothing(void)
-{
-}
-
-struct fl_route fl_route;
-
 static struct fl_options options;
 
 static void start(void)
 {
-    region_begin(NULL);
-    fl_route = (struct fl_route){
-        .threshold = KIB(64),
-        .window_base = region.space.window.all.base,
-        .window_len = region.space.window.all.len,
-        .next = {.malloc = malloc, .free = free, .calloc = calloc, .realloc = realloc},
-        .region = &region,
-        .booted = FL_BOOT_DONE,
-        .boot = boot_nothing,
-        .first_large = boot_nothing,
-    };
+    route_begin();
     fl_harden_start(&region, &options);
 }
 

@@ -2,8 +2,8 @@
  * next allocator is a counting one on top of libc's. */
 #include "region/state/lock.h"
 #include "region/state/counts.h"
-#include "alloc/alloc.h"
 #include "cases.h"
+#include "unit/route_fixture.h"
 #include "unit/zones_fixture.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 static struct {
-    int malloc, free, calloc, realloc, memalign;
+    int malloc, calloc; /* calls */
 } next;
 static bool next_is_out;
 
@@ -23,64 +23,23 @@ static void *next_malloc(size_t n)
     return next_is_out ? NULL : malloc(n);
 }
 
-static void next_free(void *p)
-{
-    next.free++;
-    free(p);
-}
-
 static void *next_calloc(size_t count, size_t size)
 {
     next.calloc++;
     return next_is_out ? NULL : calloc(count, size);
 }
 
-static void *next_realloc(void *p, size_t n)
-{
-    next.realloc++;
-    return realloc(p, n);
-}
-
-static void *next_memalign(size_t align, size_t n)
-{
-    next.memalign++;
-    return memalign(align, n);
-}
-
-static void boot_nothing(void)
-{
-}
-
-static void note_nothing(struct fl_cache *c)
-{
-    (void)c;
-}
-
-struct fl_route fl_route;
-
 static int each(void **state)
 {
     (void)state;
-    region_begin(NULL);
     memset(&next, 0, sizeof next);
     next_is_out = false;
-    fl_route = (struct fl_route){
-        .threshold = KIB(64),
-        .window_base = region.space.window.all.base,
-        .window_len = region.space.window.all.len,
-        .next = {.malloc = next_malloc,
-                 .free = next_free,
-                 .calloc = next_calloc,
-                 .realloc = next_realloc,
-                 .memalign = next_memalign,
-                 .usable_size = malloc_usable_size},
-        .region = &region,
-        .caches = true,
-        .booted = FL_BOOT_DONE,
-        .boot = boot_nothing,
-        .thread_ends = note_nothing,
-        .first_large = boot_nothing,
-    };
+    route_begin();
+    fl_route.caches = true;
+    fl_route.next.malloc = next_malloc;
+    fl_route.next.calloc = next_calloc;
+    fl_route.next.memalign = memalign;
+    fl_route.next.usable_size = malloc_usable_size;
     return 0;
 }
 

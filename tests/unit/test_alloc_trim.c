@@ -1,23 +1,11 @@
 /* malloc_trim, once and again and again, and fl_release: what goes back and what stays. */
-#include "alloc/alloc.h"
 #include "cases.h"
-#include "unit/region_fixture.h"
+#include "unit/route_fixture.h"
 
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct fl_route fl_route;
-
-static void boot_nothing(void)
-{
-}
-
-static void note_nothing(struct fl_cache *c)
-{
-    (void)c;
-}
 
 static int passed_on;
 
@@ -31,19 +19,9 @@ static int next_trim(size_t pad)
 static int each(void **state)
 {
     (void)state;
-    region_begin(NULL);
     passed_on = 0;
-    fl_route = (struct fl_route){
-        .threshold = KIB(64),
-        .window_base = region.space.window.all.base,
-        .window_len = region.space.window.all.len,
-        .next = {.malloc = malloc, .free = free, .trim = next_trim},
-        .region = &region,
-        .booted = FL_BOOT_DONE,
-        .boot = boot_nothing,
-        .thread_ends = note_nothing,
-        .first_large = boot_nothing,
-    };
+    route_begin();
+    fl_route.next.trim = next_trim;
     fl_trim_choose(FL_TRIM_AUTO);
     return 0;
 }

@@ -1,34 +1,16 @@
 /* Names that users of other frameworks have in their environment: what each comes to, written out
  * by hand from their documentation. */
-#include "core/core.h"
 #include "cases.h"
-#include "unit/fake_sys.h"
-
-#include <string.h>
+#include "unit/options_fixture.h"
 
 #define MIB(n) ((uint64_t)(n) << 20)
 
 enum { NAIVE = 1, ROUND, UNPOOLED, NAIVE_BEST_FIT, AUTO_GROWTH };
 
-static struct fl_options o;
-
-static int each(void **state)
-{
-    (void)state;
-    fake_install();
-    return 0;
-}
-
-/* At most three entries, of which the later may be NULL. */
 static void read_three(const char *a, const char *b, const char *c)
 {
-    const char *entries[] = {a, b, c, NULL};
-    char *env[4];
-
-    memcpy(env, entries, sizeof env); /* environ is not const by tradition */
-    fake_install();
-    fl_options_read(&o, env);
-    fl_options_aliases(&o, env);
+    READ(a, b, c);
+    fl_options_aliases(&o, environment);
 }
 
 static const struct {
@@ -194,12 +176,9 @@ CASE(confirm_tells_whose_name_it_was)
     read_three("FLAGS_eager_delete_tensor_gb=-1", "MXNET_GPU_MEM_POOL_PAGE_SIZE=65536",
                "FLAGS_allocator_strategy=auto_growth");
     fl_options_confirm(&o);
-    assert_non_null(
-        strstr(fake.said, "faultless: FLAGS_eager_delete_tensor_gb=-1 (environment)\n"));
-    assert_non_null(
-        strstr(fake.said, "faultless: MXNET_GPU_MEM_POOL_PAGE_SIZE=64K (environment)\n"));
-    assert_non_null(
-        strstr(fake.said, "FAULTLESS_GPU_STRATEGY=auto_growth (environment, by another name)\n"));
+    assert_says(fake.said, "faultless: FLAGS_eager_delete_tensor_gb=-1 (environment)\n");
+    assert_says(fake.said, "faultless: MXNET_GPU_MEM_POOL_PAGE_SIZE=64K (environment)\n");
+    assert_says(fake.said, "FAULTLESS_GPU_STRATEGY=auto_growth (environment, by another name)\n");
 }
 
 /* What has no name but others' is no option of ours, and is not said where it is not set. */
@@ -208,7 +187,7 @@ CASE(a_setting_of_others_has_no_variable_of_ours)
     read_three("FAULTLESS_GPU_RESERVE=7", NULL, NULL);
     assert_int_equal(o.value[FL_OPTION_gpu_reserve], 5);
     assert_int_equal(o.nbad, 1);
-    assert_non_null(strstr(fake.said, "FAULTLESS_GPU_RESERVE is not an option; did you mean "));
+    assert_says(fake.said, "FAULTLESS_GPU_RESERVE is not an option; did you mean ");
     fake_install();
     fl_options_confirm(&o);
     assert_null(strstr(fake.said, "RESERVE"));

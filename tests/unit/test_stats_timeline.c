@@ -61,10 +61,10 @@ CASE(spans_and_moments_have_their_words)
     fl_timeline_moment(FL_TIMELINE_DROP, 3);
     write_and_read();
     assert_int_equal(count("\"ph\":"), 3);
-    assert_non_null(strstr(text, "\"args\":{\"name\":\"a\\\"b\",\"events left out before\":0}"));
-    assert_non_null(strstr(text, "{\"ph\":\"X\",\"name\":\"step\",\"pid\":42,"));
-    assert_non_null(strstr(text, "\"args\":{\"context\":7,\"planned\":1}}"));
-    assert_non_null(strstr(text, "{\"ph\":\"i\",\"name\":\"plan given up\""));
+    assert_says(text, "\"args\":{\"name\":\"a\\\"b\",\"events left out before\":0}");
+    assert_says(text, "{\"ph\":\"X\",\"name\":\"step\",\"pid\":42,");
+    assert_says(text, "\"args\":{\"context\":7,\"planned\":1}}");
+    assert_says(text, "{\"ph\":\"i\",\"name\":\"plan given up\"");
     assert_string_equal(text + strlen(text) - 4, "\n]}\n");
 }
 
@@ -76,11 +76,11 @@ CASE(the_last_events_are_kept)
     }
     write_and_read();
     assert_int_equal(count("\"plan made\""), FL_TIMELINE_EVENTS);
-    assert_non_null(strstr(text, "\"events left out before\":100}"));
+    assert_says(text, "\"events left out before\":100}");
     assert_null(strstr(text, "\"bytes\":99}"));
-    assert_non_null(strstr(text, "\"bytes\":100}"));
+    assert_says(text, "\"bytes\":100}");
     snprintf(last, sizeof last, "\"bytes\":%d}", FL_TIMELINE_EVENTS + 99);
-    assert_non_null(strstr(text, last));
+    assert_says(text, last);
 }
 
 CASE(a_child_of_fork_has_its_own)
@@ -90,7 +90,7 @@ CASE(a_child_of_fork_has_its_own)
     fl_timeline_moment(FL_TIMELINE_PLAN, 2);
     write_and_read();
     assert_int_equal(count("\"plan made\""), 1);
-    assert_non_null(strstr(text, "\"bytes\":2}"));
+    assert_says(text, "\"bytes\":2}");
 }
 
 /* Value and length of each event belong together. */

@@ -237,92 +237,56 @@ CASE(what_is_said_is_one_line)
     assert_string_equal(fake.said, "faultless: FAULTLESS_LIMIT=1?faultless: all is well??\n");
 }
 
+#define NEVER "always madvise [never]\n"
+#define MADVISE "always inherit [madvise] never\n"
+#define INHERIT "always [inherit] madvise never\n"
+#define ALWAYS "[always] inherit madvise never\n"
+
 CASE(page_sizes_come_from_the_kernel)
 {
-    fake_file(THP "hpage_pmd_size", "1048576\n");
-    fl_sys_boot();
-    assert_int_equal(fl_page.huge, 1 << 20);
-    assert_true(fl_page.thp);
-    assert_int_equal((size_t)1 << fl_page.shift, fl_page.base);
-}
+    enum { NONE, ADVISED, EVERYWHERE };
+    static const struct {
+        const char *huge;                              /* hpage_pmd_size */
+        const char *all, *ours, *of_8_mib, *of_32_mib; /* modes; NULL: there is no such file */
+        size_t mib;
+        int use;
+    } table[] = {
+        {"1048576\n", MADVISE, NULL, NULL, NULL, 1, ADVISED},
+        {"2097152\n", ALWAYS, NULL, NULL, NULL, 2, EVERYWHERE},
+        {"2097152\n", NEVER, NULL, NULL, NULL, 2, NONE},
+        {"2097152\n", NULL, NULL, NULL, NULL, 2, NONE},
+        /* nonsense is ignored */
+        {"0\n", MADVISE, NULL, NULL, NULL, 2, ADVISED},
+        {"3000000\n", MADVISE, NULL, NULL, NULL, 2, ADVISED},
+        /* too large, as with base pages of 64 KiB */
+        {"536870912\n", MADVISE, NULL, NULL, NULL, 2, NONE},
+        {"536870912\n", ALWAYS, NULL, NULL, NULL, 2, NONE},
+        /* Linux 6.8 and later: the mode for our size goes before that for all */
+        {"2097152\n", NEVER, MADVISE, NULL, NULL, 2, ADVISED},
+        {"2097152\n", NEVER, ALWAYS, NULL, NULL, 2, EVERYWHERE},
+        {"2097152\n", ALWAYS, NEVER, NULL, NULL, 2, NONE},
+        {"2097152\n", ALWAYS, INHERIT, NULL, NULL, 2, EVERYWHERE},
+        /* folios of 2 MiB are used where no larger ones come */
+        {"33554432\n", MADVISE, MADVISE, NULL, INHERIT, 2, NONE},
+        {"33554432\n", MADVISE, MADVISE, NULL, NEVER, 2, ADVISED},
+        {"33554432\n", MADVISE, MADVISE, MADVISE, NEVER, 2, NONE},
+        {"33554432\n", ALWAYS, INHERIT, NULL, NEVER, 2, EVERYWHERE},
+        {"33554432\n", NEVER, INHERIT, NULL, NEVER, 2, NONE},
+    };
 
-/* As with base pages of 64 KiB. */
-CASE(huge_pages_that_are_too_large_are_not_used)
-{
-    fake_file(THP "hpage_pmd_size", "536870912\n");
-    fl_sys_boot();
-    assert_int_equal(fl_page.huge, 2 << 20);
-    assert_false(fl_page.thp || fl_page.always);
-    fake_file(THP "enabled", "[always] madvise never\n");
-    fl_sys_boot();
-    assert_false(fl_page.thp || fl_page.always);
-}
-
-/* Linux 6.8 and later: a mode for each size. */
-CASE(folios_of_2_mib_are_used_where_no_larger_ones_come)
-{
-    fake_file(THP "hpage_pmd_size", "33554432\n");
-    fake_file(THP "hugepages-2048kB/enabled", "always inherit [madvise] never\n");
-    fake_file(THP "hugepages-32768kB/enabled", "always [inherit] madvise never\n");
-    fl_sys_boot();
-    assert_false(fl_page.thp);
-    fake_file(THP "hugepages-32768kB/enabled", "always inherit madvise [never]\n");
-    fl_sys_boot();
-    assert_true(fl_page.thp && !fl_page.always);
-    fake_file(THP "hugepages-8192kB/enabled", "always inherit [madvise] never\n");
-    fl_sys_boot();
-    assert_false(fl_page.thp);
-    fake_file(THP "hugepages-8192kB/enabled", NULL);
-    fake_file(THP "hugepages-2048kB/enabled", "always [inherit] madvise never\n");
-    fake_file(THP "enabled", "[always] madvise never\n");
-    fl_sys_boot();
-    assert_true(fl_page.thp && fl_page.always);
-    fake_file(THP "enabled", "always madvise [never]\n");
-    fl_sys_boot();
-    assert_false(fl_page.thp);
-}
-
-CASE(nonsense_page_sizes_are_ignored)
-{
-    fake_file(THP "hpage_pmd_size", "0\n");
-    fl_sys_boot();
-    assert_int_equal(fl_page.huge, 2 << 20);
-    fake_file(THP "hpage_pmd_size", "3000000\n");
-    fl_sys_boot();
-    assert_int_equal(fl_page.huge, 2 << 20);
-}
-
-CASE(thp_never_or_absent_means_none)
-{
-    fake_file(THP "enabled", "always madvise [never]\n");
-    fl_sys_boot();
-    assert_false(fl_page.thp || fl_page.always);
-    fake_file(THP "enabled", "[always] madvise never\n");
-    fl_sys_boot();
-    assert_true(fl_page.thp && fl_page.always);
-    fake_file(THP "enabled", NULL);
-    fl_sys_boot();
-    assert_false(fl_page.thp || fl_page.always);
-}
-
-CASE(the_setting_for_our_size_goes_before_that_for_all)
-{
-    static const char one[] = "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled";
-    static const char all[] = "/sys/kernel/mm/transparent_hugepage/enabled";
-    fake_file(all, "always madvise [never]\n");
-    fake_file(one, "always inherit [madvise] never\n");
-    fl_sys_boot();
-    assert_true(fl_page.thp && !fl_page.always);
-    fake_file(one, "[always] inherit madvise never\n");
-    fl_sys_boot();
-    assert_true(fl_page.thp && fl_page.always);
-    fake_file(all, "[always] madvise never\n");
-    fake_file(one, "always inherit madvise [never]\n");
-    fl_sys_boot();
-    assert_false(fl_page.thp || fl_page.always);
-    fake_file(one, "always [inherit] madvise never\n");
-    fl_sys_boot();
-    assert_true(fl_page.thp && fl_page.always);
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        fake_file(THP "hpage_pmd_size", table[i].huge);
+        fake_file(THP "enabled", table[i].all);
+        fake_file(THP "hugepages-2048kB/enabled", table[i].ours);
+        fake_file(THP "hugepages-8192kB/enabled", table[i].of_8_mib);
+        fake_file(THP "hugepages-32768kB/enabled", table[i].of_32_mib);
+        fl_sys_boot();
+        if (fl_page.huge != table[i].mib << 20 || fl_page.thp != (table[i].use != NONE) ||
+            fl_page.always != (table[i].use == EVERYWHERE)) {
+            fail_msg("row %zu: %zu, %d, %d", i, fl_page.huge, fl_page.thp, fl_page.always);
+        }
+        assert_int_equal((size_t)1 << fl_page.shift, fl_page.base);
+    }
 }
 
 int main(void)

@@ -5,18 +5,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static void write_to(struct fl_range r, int with)
@@ -46,11 +42,6 @@ static bool is_huge(struct fl_range r)
     struct fl_range split;
 
     return fl_sys_linux.find_split(r, &split) == -ENOENT;
-}
-
-static struct fl_range part(struct fl_range r, size_t from, size_t len)
-{
-    return (struct fl_range){r.base + from, len};
 }
 
 /* One batch of one piece. *out: bytes moved. */
@@ -121,46 +112,33 @@ CASE(what_is_there_is_not_replaced)
     unmap(from, to);
 }
 
-/* Runs f in a child that sees all memory as it is now, while `meanwhile` runs here. */
-static void beside_a_child(void (*meanwhile)(struct fl_range, struct fl_range),
-                           struct fl_range from, struct fl_range to)
-{
-    int ends[2], status;
-    char c;
+static struct fl_range source, target;
 
-    assert_int_equal(pipe(ends), 0);
-    pid_t pid = fork();
-    if (pid == 0) {
-        close(ends[1]);
-        (void)!read(ends[0], &c, 1); /* until the parent closes it */
-        _exit(is_full_of(from, 0x5a) ? 0 : 1);
-    }
-    close(ends[0]);
-    meanwhile(from, to);
-    close(ends[1]);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
+static int source_is_as_it_was(void)
+{
+    return is_full_of(source, 0x5a) ? 0 : 1;
 }
 
-static void are_refused(struct fl_range from, struct fl_range to)
+static void its_move_is_refused(void)
 {
     size_t moved;
 
-    assert_int_equal(move(from, to, &moved), -EBUSY);
+    assert_int_equal(move(source, target, &moved), -EBUSY);
     assert_int_equal(moved, 0);
-    assert_true(is_full_of(from, 0x5a));
+    assert_true(is_full_of(source, 0x5a));
 }
 
 CASE(what_a_child_shares_does_not_move)
 {
     for (int huge = 0; huge < 2; huge++) {
-        struct fl_range from = filled(MIB(4), 0x5a, huge), to = map(MIB(4));
         size_t moved;
-        beside_a_child(are_refused, from, to);
-        write_to(from, 0x5b); /* after the child's end it is the parent's own again */
-        assert_int_equal(move(from, to, &moved), 0);
-        assert_true(is_full_of(to, 0x5b));
-        unmap(from, to);
+        source = filled(MIB(4), 0x5a, huge);
+        target = map(MIB(4));
+        assert_int_equal(status_of_child(its_move_is_refused, source_is_as_it_was), 0);
+        write_to(source, 0x5b); /* after the child's end it is the parent's own again */
+        assert_int_equal(move(source, target, &moved), 0);
+        assert_true(is_full_of(target, 0x5b));
+        unmap(source, target);
     }
 }
 
@@ -215,64 +193,36 @@ CASE(another_registration_is_left_alone)
     assert_int_equal(fl_sys_linux.unmap(to), 0);
 }
 
-static int status_of(void (*f)(void))
-{
-    int status;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        f();
-        _exit(0);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return status;
-}
-
-static void move_as_nobody(void)
+static int move_as_nobody(void)
 {
     if (setgid(65534) != 0 || setuid(65534) != 0) {
-        _exit(2);
+        return 2;
     }
     struct fl_range from = filled(MIB(4), 0x5a, true), to = map(MIB(4));
     size_t moved;
-    if (move(from, to, &moved) != 0 || moved != MIB(4) || !is_full_of(to, 0x5a)) {
-        _exit(1);
-    }
+    return move(from, to, &moved) == 0 && moved == MIB(4) && is_full_of(to, 0x5a) ? 0 : 1;
 }
 
 CASE(any_user_may)
 {
     if (geteuid() == 0) { /* else the others have shown it */
-        assert_int_equal(status_of(move_as_nobody), 0);
+        assert_int_equal(status_of_child(NULL, move_as_nobody), 0);
     }
 }
 
-/* A filter that kills the thread that opens a userfaultfd. */
-static void begin_confined(void)
+static int begin_confined(void)
 {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof code / sizeof code[0], code};
     struct fl_range to = map(MIB(2));
     int fd;
 
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-        _exit(2);
-    }
+    refuse(SYS_userfaultfd, SECCOMP_RET_KILL_PROCESS, -1);
     fl_sys_confine(true);
-    if (fl_sys_linux.move_begin(to, &fd) != -EPERM) {
-        _exit(1);
-    }
+    return fl_sys_linux.move_begin(to, &fd) == -EPERM ? 0 : 1;
 }
 
 CASE(a_program_that_has_confined_itself_is_asked_for_nothing)
 {
-    assert_int_equal(status_of(begin_confined), 0);
+    assert_int_equal(status_of_child(NULL, begin_confined), 0);
 }
 
 static bool can_move(void)

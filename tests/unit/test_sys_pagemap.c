@@ -4,15 +4,12 @@
 #include "unit/crew_fixture.h"
 
 #include <errno.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define KIB(n) ((size_t)(n) << 10)
@@ -26,11 +23,6 @@ static struct fl_range huge_pages(size_t len)
     memset((void *)r.base, 0x5a, len);
     (void)fl_sys_linux.advise(r, FL_ADVICE_COLLAPSE);
     return r;
-}
-
-static struct fl_range part(struct fl_range r, size_t from, size_t len)
-{
-    return (struct fl_range){r.base + from, len};
 }
 
 static void assert_split(struct fl_range r, size_t from, size_t len)
@@ -112,26 +104,6 @@ static void rewrite_some(void)
     assert_true(p[0] == 0x5b && p[1] == 0x5a && p[MIB(2) - 1] == 0x5a);
 }
 
-/* `child` waits until `parent` is done, and then looks whether its memory is as it was. */
-static int beside_a_child(void (*parent)(void), int (*child)(void))
-{
-    int ends[2], status;
-    char c;
-
-    assert_int_equal(pipe(ends), 0);
-    pid_t pid = fork();
-    if (pid == 0) {
-        close(ends[1]);
-        (void)!read(ends[0], &c, 1);
-        _exit(child());
-    }
-    close(ends[0]);
-    parent();
-    close(ends[1]);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return status;
-}
-
 static int memory_is_as_it_was(void)
 {
     const unsigned char *p = (const unsigned char *)memory.base;
@@ -142,16 +114,12 @@ static int memory_is_as_it_was(void)
 CASE(after_fork_the_kernel_tells_what_is_whose)
 {
     memory = huge_pages(MIB(8));
-    assert_int_equal(beside_a_child(rewrite_some, memory_is_as_it_was), 0);
+    assert_int_equal(status_of_child(rewrite_some, memory_is_as_it_was), 0);
     assert_survey(memory, MIB(8), MIB(8)); /* the child is gone */
     assert_split(memory, MIB(4), MIB(2));
     assert_int_equal(fl_sys_linux.advise(memory, FL_ADVICE_COLLAPSE), 0);
     assert_split(memory, 0, 0);
     assert_int_equal(fl_sys_linux.unmap(memory), 0);
-}
-
-static void nothing(void)
-{
 }
 
 static void assert_touched(struct fl_range all, unsigned most, size_t n,
@@ -224,19 +192,9 @@ static void look_for_what_is_present(size_t zeros)
 /* ioctl(2) answers as before Linux 6.7. */
 static int look_without_scan(void)
 {
-    struct sock_filter f[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOTTY),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog prog = {sizeof f / sizeof f[0], f};
     struct fl_range found;
 
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) != 0) {
-        return 1;
-    }
+    refuse(SYS_ioctl, SECCOMP_RET_ERRNO | ENOTTY, -1);
     if (fl_sys_linux.find_split((struct fl_range){0, 0}, &found) != -ENOSYS) {
         return 2;
     }
@@ -266,7 +224,7 @@ CASE(the_kernel_tells_what_was_touched)
 {
     look_for_what_was_touched();
     look_for_what_is_present(0);
-    assert_int_equal(beside_a_child(nothing, look_without_scan), 0);
+    assert_int_equal(status_of_child(NULL, look_without_scan), 0);
 }
 
 static int look_beside_kept(void)
@@ -288,10 +246,10 @@ CASE(children_do_not_get_what_is_kept)
     memory = huge_pages(MIB(8));
     struct fl_range kept = part(memory, MIB(2), MIB(2));
     assert_int_equal(fl_sys_linux.advise(kept, FL_ADVICE_NO_FORK), 0);
-    assert_int_equal(beside_a_child(nothing, look_beside_kept), 0);
+    assert_int_equal(status_of_child(NULL, look_beside_kept), 0);
     assert_survey(kept, MIB(2), MIB(2)); /* never shared, so never split */
     assert_int_equal(fl_sys_linux.advise(kept, FL_ADVICE_FORK), 0);
-    assert_int_equal(beside_a_child(nothing, memory_is_as_it_was), 0);
+    assert_int_equal(status_of_child(NULL, memory_is_as_it_was), 0);
     assert_int_equal(memory_is_as_it_was(), 0);
     assert_int_equal(fl_sys_linux.unmap(memory), 0);
 }
@@ -334,8 +292,8 @@ static int as_nobody_undumpable(void)
 CASE(any_user_is_told_of_his_own_memory)
 {
     if (geteuid() == 0) { /* else the others have shown it */
-        assert_int_equal(beside_a_child(nothing, as_nobody), 0);
-        assert_int_equal(beside_a_child(nothing, as_nobody_undumpable), 0);
+        assert_int_equal(status_of_child(NULL, as_nobody), 0);
+        assert_int_equal(status_of_child(NULL, as_nobody_undumpable), 0);
     }
 }
 
