@@ -22,8 +22,8 @@ extern struct fl_output output;
  *   argv   ends with NULL.
  *   env    NAME=VALUE to set, NAME to remove; ends with NULL; may be NULL. */
 void fl_child_run(const char *const argv[], const char *const env[]);
-/* As fl_child_run; the child calls `change` before its exec of a file that it may then have no right
- * to look up. */
+/* As fl_child_run; the child calls `change` before its exec of a file that it may then have no
+ * right to look up. */
 void fl_child_run_changed(const char *const argv[], void (*change)(void));
 /* As fl_child_run; another exit status than this one ends the test. */
 void fl_child_ends(int status, const char *const argv[], const char *const env[]);
@@ -32,7 +32,8 @@ void fl_child_ends(int status, const char *const argv[], const char *const env[]
 const json_t *fl_child_json(const char *text);
 const json_t *fl_child_json_file(const char *path);
 
-/* What an object has at `key`: a number, a text, an element of an array. Its absence ends the test. */
+/* What an object has at `key`: a number, a text, an element of an array. Its absence ends the
+ * test. */
 double fl_child_number(const json_t *object, const char *key);
 const char *fl_child_text(const json_t *object, const char *key);
 const json_t *fl_child_item(const json_t *object, const char *key, size_t i);

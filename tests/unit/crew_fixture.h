@@ -24,9 +24,9 @@ bool has_uring(void);
  * From here on the machine looks idle. */
 bool can_share(const char *test);
 
-/* From here on system call `nr` gets `answer` (SECCOMP_RET_...), where its third argument is `third`
- * (any, if negative). A filter of this machine: that the number means what it means here is not
- * looked at. */
+/* From here on system call `nr` gets `answer` (SECCOMP_RET_...), where its third argument is
+ * `third` (any, if negative). That the number means what it means on this machine is not looked
+ * at. */
 void refuse(int nr, unsigned answer, int third);
 /* Runs f in a child, which is forked before `meanwhile` (NULL: nothing) runs here, and begins after
  * that. Returns what waitpid says. */

@@ -1,5 +1,5 @@
-/* A route over the fixture's region, for the tests of alloc/: booted, with the C library's malloc as
- * the next allocator. */
+/* A route over the fixture's region, for the tests of alloc/: booted, with the C library's malloc
+ * as the next allocator. */
 #ifndef FL_TESTS_UNIT_ROUTE_FIXTURE_H
 #define FL_TESTS_UNIT_ROUTE_FIXTURE_H
 
