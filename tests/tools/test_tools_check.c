@@ -86,17 +86,17 @@ CASE(options_have_value_and_origin)
 
 CASE(a_command_that_cannot_be_served_is_told)
 {
-    CHECK(FL_DYNAMIC);
+    CHECK(FL_WAITING);
     assert_served(true, "");
     assert_says(output.out, " dynamic\n");
-    CHECK(FL_STATIC);
+    CHECK(FL_WAITING_STATIC);
     assert_served(false, "static");
     assert_says(output.out, "- link the command dynamically");
-    CHECK(FL_OWN_MALLOC);
+    CHECK(FL_WAITING_MALLOC);
     assert_served(false, "a malloc of its own");
-    CHECK(FL_SANITIZED); /* whose malloc is in a library of the compiler's */
+    CHECK(FL_WAITING_ASAN); /* whose malloc is in a library of the compiler's */
     assert_served(false, "the command has a malloc of its own");
-    CHECK(copy_of(FL_DYNAMIC, "raised", 04755));
+    CHECK(copy_of(FL_WAITING, "raised", 04755));
     assert_served(false, "raised privileges");
     CHECK("/nonexistent/program");
     assert_int_equal(output.status, 127);
@@ -147,7 +147,7 @@ CASE(a_shim_is_what_it_would_run)
 {
     char text[800];
     snprintf(text, sizeof text, "#!/bin/sh\n[ \"$1 $2\" = \"which shim\" ] && echo %s\n",
-             FL_STATIC);
+             FL_WAITING_STATIC);
     write_script("pyenv", text);
     snprintf(text, sizeof text,
              "#!/usr/bin/env sh\nset -e\nprogram=\"${0##*/}\"\nexport PYENV_ROOT=\"%s\"\n"
@@ -164,15 +164,15 @@ CASE(a_shim_is_what_it_would_run)
 
 CASE(memory_that_is_not_mallocs_is_told)
 {
-    CHECK(FL_OWN_JEMALLOC);
+    CHECK(FL_WAITING_JEMALLOC);
     assert_int_equal(output.status, 0);
     assert_says(output.out, "\nverdict     served in part, ");
     assert_says(output.out, "the memory of its jemalloc is not malloc's");
     assert_says(output.out, "VICTIM_MALLOC_CONF=thp:always,");
-    CHECK(FL_OWN_GO);
+    CHECK(FL_WAITING_GO);
     assert_says(output.out, "\nverdict     served in part, ");
     assert_says(output.out, "victim_check_go: the heap of Go is not malloc's\n");
-    CHECK("--json", FL_OWN_GO);
+    CHECK("--json", FL_WAITING_GO);
     const json_t *all = fl_child_json(output.out);
     assert_int_equal(json_array_size(json_object_get(json_object_get(all, "command"), "own")), 1);
 }
@@ -184,7 +184,7 @@ CASE(packages_with_an_allocator_are_told)
     snprintf(shell, sizeof shell, "mkdir -p %s/bin %s/lib/python3.11/site-packages/pyarrow",
              fl_child_folder, fl_child_folder);
     assert_int_equal(system(shell), 0);
-    CHECK(copy_of(FL_DYNAMIC, "bin/python3", 0755));
+    CHECK(copy_of(FL_WAITING, "bin/python3", 0755));
     assert_served(true, "");
     assert_says(output.out, said);
     assert_says(output.out, "ARROW_DEFAULT_MEMORY_POOL=system it is\n");
@@ -200,7 +200,7 @@ CASE(a_file_that_is_cut_is_survived)
     static const int length[] = {0, 1, 18, 63, 64, 100, 700, 4096, 12000};
     char shell[300];
     for (size_t i = 0; i < sizeof length / sizeof length[0]; i++) {
-        (void)copy_of(FL_DYNAMIC, "cut", 0755);
+        (void)copy_of(FL_WAITING, "cut", 0755);
         snprintf(shell, sizeof shell, "truncate -s %d %s", length[i], path_of("cut"));
         assert_int_equal(system(shell), 0);
         CHECK(path_of("cut"));
@@ -228,7 +228,7 @@ enum {
 
 CASE(json_has_a_schema_and_all_of_it)
 {
-    CHECK("--json", copy_of(FL_DYNAMIC, "no\xff\xfeutf8", 0755));
+    CHECK("--json", copy_of(FL_WAITING, "no\xff\xfeutf8", 0755));
     assert_int_equal(output.status, 0);
     const json_t *all = fl_child_json(output.out), *options = json_object_get(all, "options");
     assert_int_equal(fl_child_number(all, "schema"), 1);

@@ -89,18 +89,19 @@ CASE(a_served_process_says_how_much_is_its)
 
 CASE(one_without_a_large_request_would_be_served)
 {
-    assert_one(waiting(ARGV(FL_DYNAMIC), ARGV(PRELOAD)), true,
+    assert_one(waiting(ARGV(FL_WAITING), ARGV(PRELOAD)), true,
                ": served, but no large request yet ");
 }
 
 CASE(what_is_not_preloaded_is_told)
 {
-    assert_one(waiting(ARGV(FL_DYNAMIC), NULL), false, ": not served: not preloaded ");
-    assert_one(waiting(ARGV(FL_DYNAMIC), ARGV("LD_PRELOAD=/nonexistent/libfaultless.so")), false,
+    assert_one(waiting(ARGV(FL_WAITING), NULL), false, ": not served: not preloaded ");
+    assert_one(waiting(ARGV(FL_WAITING), ARGV("LD_PRELOAD=/nonexistent/libfaultless.so")), false,
                ": not served: the loader did not find what LD_PRELOAD names ");
-    assert_one(waiting(ARGV(FL_STATIC), ARGV(PRELOAD)), false, ": not served: static program ");
-    assert_one(waiting(ARGV(FL_OWN_MALLOC), ARGV(PRELOAD)), false, "the program's own malloc ");
-    assert_one(waiting(ARGV(FL_DYNAMIC), ARGV(PRELOAD, "FAULTLESS_DISABLE=all")), false,
+    assert_one(waiting(ARGV(FL_WAITING_STATIC), ARGV(PRELOAD)), false,
+               ": not served: static program ");
+    assert_one(waiting(ARGV(FL_WAITING_MALLOC), ARGV(PRELOAD)), false, "the program's own malloc ");
+    assert_one(waiting(ARGV(FL_WAITING), ARGV(PRELOAD, "FAULTLESS_DISABLE=all")), false,
                ": not served: the library is not active ");
 }
 
@@ -108,7 +109,7 @@ CASE(what_is_not_preloaded_is_told)
 CASE(a_shadowed_child_is_told)
 {
     static const char script[] =
-        "exec 3<&0; LD_PRELOAD=" FL_OTHER_MALLOC ":$LD_PRELOAD " FL_DYNAMIC " <&3 & read x";
+        "exec 3<&0; LD_PRELOAD=" FL_OTHER_MALLOC ":$LD_PRELOAD " FL_WAITING " <&3 & read x";
     struct fl_live_victim v = waiting(ARGV("/bin/sh", "-c", script), ARGV(PRELOAD));
     check(v.pid);
     (void)fl_live_victim_end(&v);
@@ -121,7 +122,7 @@ CASE(a_shadowed_child_is_told)
 CASE(one_that_has_lost_its_environment_is_told)
 {
     assert_one(
-        waiting(ARGV(FL_DYNAMIC, "forget"), ARGV("LD_PRELOAD=" FL_OTHER_MALLOC ":" FL_LIBRARY)),
+        waiting(ARGV(FL_WAITING, "forget"), ARGV("LD_PRELOAD=" FL_OTHER_MALLOC ":" FL_LIBRARY)),
         false, ": not served: its malloc is that of victim_other_malloc.so ");
 }
 
@@ -132,29 +133,29 @@ CASE(an_allocator_behind_is_no_shadow)
     snprintf(link, sizeof link, "%s/libfaultless.so", fl_child_folder);
     assert_int_equal(symlink(FL_LIBRARY, link), 0);
     snprintf(preload, sizeof preload, "LD_PRELOAD=%s:" FL_OTHER_MALLOC, link);
-    assert_one(waiting(ARGV(FL_DYNAMIC), ARGV(preload)), true, ": served, ");
+    assert_one(waiting(ARGV(FL_WAITING), ARGV(preload)), true, ": served, ");
 }
 
 CASE(allocators_beside_malloc_are_told)
 {
-    assert_one(waiting(ARGV(FL_OWN_JEMALLOC), ARGV(PRELOAD)), true,
+    assert_one(waiting(ARGV(FL_WAITING_JEMALLOC), ARGV(PRELOAD)), true,
                " VICTIM_MALLOC_CONF=thp:always,dirty_decay_ms:10000,");
     assert_row("victim_check_jemalloc: the memory of its jemalloc is not");
-    assert_one(waiting(ARGV(FL_OWN_JEMALLOC), ARGV(PRELOAD, "VICTIM_MALLOC_CONF=narenas:1")), true,
-               "the memory of its jemalloc is not malloc's");
+    assert_one(waiting(ARGV(FL_WAITING_JEMALLOC), ARGV(PRELOAD, "VICTIM_MALLOC_CONF=narenas:1")),
+               true, "the memory of its jemalloc is not malloc's");
     assert_null(strstr(output.out, "thp:always")); /* what is set is theirs to say */
 }
 
 CASE(what_limits_it_is_told)
 {
     assert_one(
-        waiting(ARGV("/bin/sh", "-c", "ulimit -v 33554432; exec " FL_DYNAMIC), ARGV(PRELOAD)), true,
+        waiting(ARGV("/bin/sh", "-c", "ulimit -v 33554432; exec " FL_WAITING), ARGV(PRELOAD)), true,
         "limits: address space 32G, data none, ");
     assert_int_equal(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0); /* children have it from us */
-    struct fl_live_victim v = waiting(ARGV(FL_DYNAMIC), ARGV(PRELOAD));
+    struct fl_live_victim v = waiting(ARGV(FL_WAITING), ARGV(PRELOAD));
     assert_int_equal(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0), 0);
     assert_one(v, true, "huge pages are off for it: ");
-    v = waiting(ARGV(FL_DYNAMIC), ARGV(PRELOAD));
+    v = waiting(ARGV(FL_WAITING), ARGV(PRELOAD));
     check(v.pid);
     (void)fl_live_victim_end(&v);
     assert_null(strstr(output.out, "huge pages"));

@@ -59,7 +59,7 @@ CASE(steps_of_a_program_are_written_and_packed)
 {
     double blocks, bound;
     char path[512];
-    RECORD(0, FL_VICTIM, "fixed", "12", "declare");
+    RECORD(0, FL_LOOP, "fixed", "12", "declare");
     assert_says(output.out, "done\n"); /* the program's own */
     assert_true(number(output.err, "faultplan: ", 0) >= 3);
     assert_says(output.err, " steps of 1 context in /tmp/faultless-test-");
@@ -84,7 +84,7 @@ CASE(a_row_says_who_asked_and_where_it_lay)
     char path[512], line[256];
     unsigned long long size, align;
     unsigned thread, node, rows = 0;
-    RECORD(0, FL_VICTIM, "fixed", "12", "declare");
+    RECORD(0, FL_LOOP, "fixed", "12", "declare");
     read_report(path, &blocks, &bound);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
@@ -105,9 +105,9 @@ CASE(a_row_says_who_asked_and_where_it_lay)
 
 CASE(each_run_counts_its_own_steps)
 {
-    RECORD(0, FL_VICTIM, "fixed", "12", "declare");
+    RECORD(0, FL_LOOP, "fixed", "12", "declare");
     double first = number(output.err, "faultplan: ", 0);
-    RECORD(0, FL_VICTIM, "fixed", "12", "declare", "2");
+    RECORD(0, FL_LOOP, "fixed", "12", "declare", "2");
     assert_says(output.err, "steps of 2 contexts in");
     assert_int_equal(count(output.err, " blocks, lower bound "), 2);
     assert_true(number(output.err, "faultplan: ", 0) <= 3 * first);
@@ -120,7 +120,7 @@ CASE(why_there_is_no_step_is_said)
                         "faultplan: no step was seen\n"
                         "faultplan: there was no large request (FAULTLESS_THRESHOLD)\n");
     RECORD(3, "sh", "-c", "exit 3");
-    RECORD(125, FL_VICTIM, "fixed", "1", "declare");
+    RECORD(125, FL_LOOP, "fixed", "1", "declare");
     assert_says(output.err, " large requests, and too few steps: ");
     RECORD(125, "env", "-u", "LD_PRELOAD", "true");
     assert_says(output.err, "faultplan: no process told of itself: ");
@@ -136,7 +136,7 @@ CASE(the_exit_status_is_the_programs)
     assert_string_equal(output.err, "faultplan: /nowhere/at/all: No such file or directory\n");
     RECORD(126, "/tmp");
     RUN(125, "record", "-o", "/nowhere/at/all", "--", "true");
-    RUN(125, "record", "-o", FL_VICTIM, "--", "true");
+    RUN(125, "record", "-o", FL_LOOP, "--", "true");
     RUN(125, "record");
 }
 

@@ -8,72 +8,41 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static const uint64_t fault[] = {0xc8000200000009,
-                                 0x7e1,
-                                 0x5f5800005f57,
-                                 0xd66fe0c8bba,
-                                 0x7f5439112000,
-                                 0x2,
-                                 0x0,
-                                 0x0,
-                                 0x7f5438f1eec8,
-                                 0x558fb671d61c,
-                                 0xffffffffffffff80,
-                                 0x0,
-                                 0x7fff2a41dde0,
-                                 0x7f543871f000,
-                                 0x40,
-                                 0x558fb671d64c,
-                                 0x7f5438f1f6c0,
-                                 0x7f5438fac1f5,
-                                 0x0,
-                                 0x7f5438f1f6c0,
-                                 0x7f5438f1f6c0,
-                                 0x3d45e3fea25789dc,
-                                 0xffffffffffffff80,
-                                 0x40,
-                                 0x1000};
+static const uint64_t fault[] = {
+    0x00c8000200000009, 0x00000000000007e1, 0x00005f5800005f57, 0x00000d66fe0c8bba,
+    0x00007f5439112000, 0x0000000000000002, 0x0000000000000000, 0x0000000000000000,
+    0x00007f5438f1eec8, 0x0000558fb671d61c, 0xffffffffffffff80, 0x0000000000000000,
+    0x00007fff2a41dde0, 0x00007f543871f000, 0x0000000000000040, 0x0000558fb671d64c,
+    0x00007f5438f1f6c0, 0x00007f5438fac1f5, 0x0000000000000000, 0x00007f5438f1f6c0,
+    0x00007f5438f1f6c0, 0x3d45e3fea25789dc, 0xffffffffffffff80, 0x0000000000000040,
+    0x0000000000001000,
+};
 /* A fault of the kernel's while it runs exec. */
-static const uint64_t no_stack[] = {0x90000100000009,
-                                    0x7c3,
-                                    0x5d8e00005d8e,
-                                    0xd64b77e8a25,
-                                    0x7fe961f1a110,
-                                    0x2,
-                                    0x7ffc080ae3f8,
-                                    0x7ffc080ae2e0,
-                                    0x7ffc080ae2a8,
-                                    0x7f6555551ad7,
-                                    0x0,
-                                    0x7ffc080ae420,
-                                    0x564df2e99dc8,
-                                    0x7f65556ab020,
-                                    0x8,
-                                    0x0,
-                                    0x0,
-                                    0x1000};
+static const uint64_t no_stack[] = {
+    0x0090000100000009, 0x00000000000007c3, 0x00005d8e00005d8e, 0x00000d64b77e8a25,
+    0x00007fe961f1a110, 0x0000000000000002, 0x00007ffc080ae3f8, 0x00007ffc080ae2e0,
+    0x00007ffc080ae2a8, 0x00007f6555551ad7, 0x0000000000000000, 0x00007ffc080ae420,
+    0x0000564df2e99dc8, 0x00007f65556ab020, 0x0000000000000008, 0x0000000000000000,
+    0x0000000000000000, 0x0000000000001000,
+};
 static const uint64_t exec[] = {
-    0x38200000000003, 0x5d8e00005d8e, 0x735f6d6974636976, 0x73657469, 0x5d8e00005d8e,
-    0xd64b77d7390,    0x7c3};
-static const uint64_t map[] = {0x7800020000000a,
-                               0x5d8e00005d8e,
-                               0x560eebc3a000,
-                               0x1000,
-                               0x1000,
-                               0xfe,
-                               0xabc1e0,
-                               0xf408df0d,
-                               0x200000005,
-                               0x636f6c2f7273752f,
-                               0x69746369762f6c61,
-                               0x73657469735f6d,
-                               0x5d8e00005d8e,
-                               0xd64b77ddd4f,
-                               0x7c3};
-static const uint64_t thread[] = {0x38000000000007, 0x5d8e00005d8e, 0x5d8e00005d8f, 0xd64b8001280,
-                                  0x5d8e00005d8e,   0xd64b800117c,  0x7c3};
-static const uint64_t end[] = {0x38000000000004, 0x5d8b00005d8e, 0x5d8b00005d8f, 0xd64b873f9f1,
-                               0x5d8f00005d8e,   0xd64b873f662,  0x7c3};
+    0x0038200000000003, 0x00005d8e00005d8e, 0x735f6d6974636976, 0x0000000073657469,
+    0x00005d8e00005d8e, 0x00000d64b77d7390, 0x00000000000007c3,
+};
+static const uint64_t map[] = {
+    0x007800020000000a, 0x00005d8e00005d8e, 0x0000560eebc3a000, 0x0000000000001000,
+    0x0000000000001000, 0x00000000000000fe, 0x0000000000abc1e0, 0x00000000f408df0d,
+    0x0000000200000005, 0x636f6c2f7273752f, 0x69746369762f6c61, 0x0073657469735f6d,
+    0x00005d8e00005d8e, 0x00000d64b77ddd4f, 0x00000000000007c3,
+};
+static const uint64_t thread[] = {
+    0x0038000000000007, 0x00005d8e00005d8e, 0x00005d8e00005d8f, 0x00000d64b8001280,
+    0x00005d8e00005d8e, 0x00000d64b800117c, 0x00000000000007c3,
+};
+static const uint64_t end[] = {
+    0x0038000000000004, 0x00005d8b00005d8e, 0x00005d8b00005d8f, 0x00000d64b873f9f1,
+    0x00005d8f00005d8e, 0x00000d64b873f662, 0x00000000000007c3,
+};
 static const uint64_t lost[] = {0x30000000000002, 0x7c3, 17, 0x5d8e00005d8e, 0xd64b873f662, 0x7c3};
 /* The tracepoint: identifier, thread, time, length and 32 bytes of raw data, and 4 of padding. */
 static const uint64_t protect[] = {

@@ -29,11 +29,17 @@ CASE(another_users_process_is_not_read)
     fl_live_victim_ends_well(&v);
 }
 
+/* A copy that runs as another user. */
+static void make_setuid(const char *from, const char *copy)
+{
+    fl_child_ends(0, ARGV("cp", from, copy), NULL);
+    assert_int_equal(chown(copy, 65534, 65534), 0);
+    assert_int_equal(chmod(copy, 04755), 0);
+}
+
 CASE(a_setuid_program_is_not_under_it)
 {
-    fl_child_ends(0, ARGV("cp", FL_LIVE, FL_LIVE ".setuid"), NULL);
-    assert_int_equal(chown(FL_LIVE ".setuid", 65534, 65534), 0);
-    assert_int_equal(chmod(FL_LIVE ".setuid", 04755), 0);
+    make_setuid(FL_LIVE, FL_LIVE ".setuid");
     struct fl_live_victim v =
         fl_live_victim_start(ARGV(FL_LIVE ".setuid", "files"), fl_live_victim_still);
     (void)fl_live_victim_line(&v);
@@ -41,6 +47,18 @@ CASE(a_setuid_program_is_not_under_it)
     unlink(FL_LIVE ".setuid");
     assert_says(output.err, ": not under faultless\n");
     fl_live_victim_ends_well(&v);
+}
+
+/* It ignores LD_PRELOAD. */
+CASE(compare_says_that_it_is_not_loaded)
+{
+    make_setuid(FL_LARGE, FL_LARGE ".setuid");
+    fl_child_run(
+        ARGV(FL_FAULTSTAT, "compare", "-a", "glibc,faultless", "-n", "2", "--", FL_LARGE ".setuid"),
+        NULL);
+    unlink(FL_LARGE ".setuid");
+    assert_int_equal(output.status, 1);
+    assert_says(output.out, "not compared: not loaded: raised privileges");
 }
 
 int main(void)

@@ -50,8 +50,7 @@ CASE(unknown_is_no_limit)
 CASE(cgroup_v2_room_is_limit_less_usage)
 {
     fake_file("/proc/self/cgroup", "0::/job\n");
-    fake_file("/sys/fs/cgroup/job/memory.max", "4294967296\n");
-    fake_file("/sys/fs/cgroup/job/memory.current", "3221225472\n");
+    GROUP_V2("job/", "4294967296\n", "3221225472\n");
     assert_left(GIB(1), GIB(4));
 }
 
@@ -104,8 +103,7 @@ CASE(statistics_are_read_where_they_count)
     assert_int_equal(m.unused, GIB(20));
     /* Of 10 GiB 7 are unused, 2 of them eager; the machine has 9, and 1. */
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 9437184 kB\n");
-    fake_file("/sys/fs/cgroup/job/memory.max", "10737418240\n");
-    fake_file("/sys/fs/cgroup/job/memory.current", "3221225472\n");
+    GROUP_V2("job/", "10737418240\n", "3221225472\n");
     m = look();
     assert_int_equal(m.headroom, GIB(8));
     assert_int_equal(m.eager, GIB(1));
@@ -114,8 +112,7 @@ CASE(statistics_are_read_where_they_count)
 CASE(cgroup_inactive_files_count_as_room)
 {
     fake_file("/proc/self/cgroup", "0::/job\n");
-    fake_file("/sys/fs/cgroup/job/memory.max", "4294967296\n");
-    fake_file("/sys/fs/cgroup/job/memory.current", "4294967296\n");
+    GROUP_V2("job/", "4294967296\n", "4294967296\n");
     assert_left(0, GIB(4));
     fake_file("/sys/fs/cgroup/job/memory.stat",
               "anon 1\nfile 9\nactive_file 7\ninactive_file 2147483648\n");
@@ -127,13 +124,10 @@ CASE(cgroup_inactive_files_count_as_room)
 CASE(cgroup_ancestors_bind_too)
 {
     fake_file("/proc/self/cgroup", "0::/user/job/task\n");
-    fake_file("/sys/fs/cgroup/user/job/task/memory.max", "max\n");
-    fake_file("/sys/fs/cgroup/user/job/task/memory.current", "10\n");
-    fake_file("/sys/fs/cgroup/user/job/memory.max", "6442450944\n");
-    fake_file("/sys/fs/cgroup/user/job/memory.current", "1073741824\n");
+    GROUP_V2("user/job/task/", "max\n", "10\n");
+    GROUP_V2("user/job/", "6442450944\n", "1073741824\n");
     assert_left(GIB(5), GIB(6));
-    fake_file("/sys/fs/cgroup/user/memory.max", "1073741824\n");
-    fake_file("/sys/fs/cgroup/user/memory.current", "2147483648\n");
+    GROUP_V2("user/", "1073741824\n", "2147483648\n");
     assert_left(0, GIB(1)); /* over its limit already */
 }
 
@@ -141,12 +135,10 @@ CASE(cgroup_ancestors_bind_too)
 CASE(cgroup_is_known_by_its_controllers_alone)
 {
     fake_file("/proc/self/cgroup", "1:name=memory:/one\n0::/a:memory:b,memory:c\n");
-    fake_file("/sys/fs/cgroup/a:memory:b,memory:c/memory.max", "6442450944\n");
-    fake_file("/sys/fs/cgroup/a:memory:b,memory:c/memory.current", "1073741824\n");
+    GROUP_V2("a:memory:b,memory:c/", "6442450944\n", "1073741824\n");
     assert_left(GIB(5), GIB(6));
     fake_file("/proc/self/cgroup", "5:cpu,cpuacct:/two\n4:memory,pids:/one\n0::/a\n");
-    fake_file("/sys/fs/cgroup/memory/one/memory.limit_in_bytes", "4294967296\n");
-    fake_file("/sys/fs/cgroup/memory/one/memory.usage_in_bytes", "1073741824\n");
+    GROUP_V1("one/", "4294967296\n", "1073741824\n");
     assert_left(GIB(3), GIB(4));
     fake_file("/proc/self/cgroup", "4:pids,memory:/one");
     assert_left(GIB(3), GIB(4));
@@ -157,16 +149,14 @@ CASE(cgroup_of_the_root_or_with_max_does_not_bind)
     fake_file("/proc/self/cgroup", "0::/\n");
     assert_left(GIB(14), GIB(16));
     fake_file("/proc/self/cgroup", "0::/job\n");
-    fake_file("/sys/fs/cgroup/job/memory.max", "max\n");
-    fake_file("/sys/fs/cgroup/job/memory.current", "1\n");
+    GROUP_V2("job/", "max\n", "1\n");
     assert_left(GIB(14), GIB(16));
 }
 
 CASE(cgroup_namespace_root_has_its_limit_at_the_mount)
 {
     fake_file("/proc/self/cgroup", "0::/\n");
-    fake_file("/sys/fs/cgroup/memory.max", "2147483648\n");
-    fake_file("/sys/fs/cgroup/memory.current", "1073741824\n");
+    GROUP_V2("", "2147483648\n", "1073741824\n");
     assert_left(GIB(1), GIB(2));
     fake_forget();
     (void)look(); /* cgroup, memory.max, .high, .current, .stat, overcommit_memory, meminfo: once */
@@ -176,8 +166,7 @@ CASE(cgroup_namespace_root_has_its_limit_at_the_mount)
 CASE(cgroup_v1_counts_what_is_below_it)
 {
     fake_file("/proc/self/cgroup", "12:cpu,cpuacct:/x\n5:memory:/docker/abc\n1:name=systemd:/x\n");
-    fake_file("/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "3221225472\n");
-    fake_file("/sys/fs/cgroup/memory/docker/abc/memory.usage_in_bytes", "2147483648\n");
+    GROUP_V1("docker/abc/", "3221225472\n", "2147483648\n");
     fake_file("/sys/fs/cgroup/memory/docker/abc/memory.stat",
               "inactive_file 1\ntotal_inactive_file 1073741824\n");
     assert_left(GIB(2), GIB(3));
@@ -186,16 +175,14 @@ CASE(cgroup_v1_counts_what_is_below_it)
 CASE(cgroup_v1_path_that_is_not_mounted_leaves_the_ancestors)
 {
     fake_file("/proc/self/cgroup", "5:memory:/docker/abc\n0::/\n");
-    fake_file("/sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n");
-    fake_file("/sys/fs/cgroup/memory/memory.usage_in_bytes", "0\n");
+    GROUP_V1("", "1073741824\n", "0\n");
     assert_left(GIB(1), GIB(1));
 }
 
 CASE(cgroup_v1_without_limit_says_a_huge_number)
 {
     fake_file("/proc/self/cgroup", "5:memory:/\n");
-    fake_file("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-    fake_file("/sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n");
+    GROUP_V1("", "9223372036854771712\n", "1\n");
     assert_left(GIB(14), GIB(16));
     fake_file("/proc/meminfo", NULL);
     assert_unknown();
@@ -205,8 +192,7 @@ CASE(cgroup_v1_without_limit_says_a_huge_number)
 CASE(the_version_that_has_memory_counts)
 {
     fake_file("/proc/self/cgroup", "5:memory:/a\n0::/b\n");
-    fake_file("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "3221225472\n");
-    fake_file("/sys/fs/cgroup/memory/a/memory.usage_in_bytes", "0\n");
+    GROUP_V1("a/", "3221225472\n", "0\n");
     fake_forget();
     assert_left(GIB(3), GIB(3));
     fake_forget();
@@ -214,8 +200,7 @@ CASE(the_version_that_has_memory_counts)
     /* cgroup, limits of the group and the mount, overcommit_memory, meminfo, usage, statistics */
     assert_int_equal(fake.count[FAKE_READ_FILE], 7);
     fake_file("/proc/self/cgroup", "5:cpu:/a\n0::/b\n");
-    fake_file("/sys/fs/cgroup/b/memory.max", "2147483648\n");
-    fake_file("/sys/fs/cgroup/b/memory.current", "0\n");
+    GROUP_V2("b/", "2147483648\n", "0\n");
     assert_left(GIB(2), GIB(2));
     fake_file("/proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 1048576 kB\n");
     assert_left(GIB(1), GIB(1));
@@ -225,12 +210,9 @@ CASE(the_version_that_has_memory_counts)
 CASE(each_figure_is_the_least_of_all_bounds)
 {
     fake_file("/proc/self/cgroup", "5:memory:/a/b/c\n");
-    fake_file("/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "8589934592\n");
-    fake_file("/sys/fs/cgroup/memory/a/b/memory.usage_in_bytes", "2147483648\n"); /* 6, 2 */
-    fake_file("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "12884901888\n");
-    fake_file("/sys/fs/cgroup/memory/a/memory.usage_in_bytes", "5368709120\n"); /* 7, 1 */
-    fake_file("/sys/fs/cgroup/memory/a/b/c/memory.limit_in_bytes", "6442450944\n");
-    fake_file("/sys/fs/cgroup/memory/a/b/c/memory.usage_in_bytes", "1073741824\n"); /* 5, 2 */
+    GROUP_V1("a/b/", "8589934592\n", "2147483648\n");   /* 6, 2 */
+    GROUP_V1("a/", "12884901888\n", "5368709120\n");    /* 7, 1 */
+    GROUP_V1("a/b/c/", "6442450944\n", "1073741824\n"); /* 5, 2 */
     struct fl_memory m = look();
     assert_int_equal(m.headroom, GIB(5));
     assert_int_equal(m.eager, GIB(1));

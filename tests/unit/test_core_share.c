@@ -24,8 +24,7 @@ CASE(ranks_divide_cgroups_and_the_commit_limit_too)
 {
     scratch.ranks = 4;
     fake_file("/proc/self/cgroup", "0::/job\n");
-    fake_file("/sys/fs/cgroup/job/memory.max", "8589934592\n");
-    fake_file("/sys/fs/cgroup/job/memory.current", "1073741824\n");
+    GROUP_V2("job/", "8589934592\n", "1073741824\n");
     fake_file("/proc/sys/vm/overcommit_memory", "2\n");
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 14680064 kB\n"
                                "CommitLimit:     8388608 kB\n");
@@ -104,10 +103,8 @@ CASE(ranks_together_leave_half)
 static void script_cgroup(const char *own)
 {
     fake_file("/proc/self/cgroup", own);
-    fake_file("/sys/fs/cgroup/a/memory.max", "4294967296\n");
-    fake_file("/sys/fs/cgroup/a/memory.current", "1073741824\n");
-    fake_file("/sys/fs/cgroup/b/memory.max", "2147483648\n");
-    fake_file("/sys/fs/cgroup/b/memory.current", "1073741824\n");
+    GROUP_V2("a/", "4294967296\n", "1073741824\n");
+    GROUP_V2("b/", "2147483648\n", "1073741824\n");
 }
 
 CASE(what_was_found_is_used_sixteen_times)

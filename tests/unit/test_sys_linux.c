@@ -17,6 +17,24 @@
 
 enum { LEN = 1 << 20 };
 
+static char dir[32], path[64]; /* a folder of the case's own; a file in it */
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(dir, sizeof dir, "/tmp/fl_test_XXXXXX");
+    bool made = mkdtemp(dir) != NULL;
+    snprintf(path, sizeof path, "%s/file", dir);
+    return made ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    (void)unlink(path);
+    return rmdir(dir);
+}
+
 static struct fl_range reserved(void)
 {
     struct fl_range r = {0, LEN};
@@ -107,21 +125,18 @@ CASE(files_are_read_whole_or_cut)
 
 CASE(files_are_appended_to)
 {
-    char path[] = "/tmp/fl_test_XXXXXX", text[64];
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
+    char text[64];
+    assert_int_equal(fl_sys_linux.replace_file(path, "", 0), 0);
     assert_int_equal(fl_sys_linux.append_file(path, "one\n", 4), 0);
     assert_int_equal(fl_sys_linux.append_file(path, "two\n", 4), 0);
     assert_int_equal(fl_sys_linux.read_file(path, text, sizeof text), 0);
     assert_string_equal(text, "one\ntwo\n");
-    unlink(path);
     assert_int_equal(fl_sys_linux.append_file("/no/such/file", "x", 1), -ENOENT);
     assert_int_equal(fl_sys_linux.write(-1, "x", 1), -EBADF);
 }
 
-/* How many names a folder has. */
-static unsigned names_in(const char *dir)
+/* How many names the folder has. */
+static unsigned names(void)
 {
     DIR *d = opendir(dir);
     unsigned n = 0;
@@ -136,9 +151,7 @@ static unsigned names_in(const char *dir)
 
 CASE(files_are_replaced_whole_or_not_at_all)
 {
-    char dir[] = "/tmp/fl_test_XXXXXX", path[64], text[64], longest[1100] = "";
-    assert_non_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/file", dir);
+    char text[64], longest[1100] = "";
     mode_t mask = umask(02);
     assert_int_equal(fl_sys_linux.replace_file(path, "first and long", 14), 0);
     (void)umask(mask);
@@ -146,28 +159,23 @@ CASE(files_are_replaced_whole_or_not_at_all)
     assert_int_equal(fl_sys_linux.replace_file(path, "second", 6), 0);
     assert_int_equal(fl_sys_linux.read_file(path, text, sizeof text), 0);
     assert_string_equal(text, "second");
-    assert_int_equal(names_in(dir), 1);
+    assert_int_equal(names(), 1);
     assert_int_equal(fl_sys_linux.replace_file(path, NULL, 6), -EFAULT);
-    assert_int_equal(names_in(dir), 1);
+    assert_int_equal(names(), 1);
     assert_int_equal(fl_sys_linux.read_file(path, text, sizeof text), 0);
     assert_string_equal(text, "second");
-    unlink(path);
     assert_int_equal(fl_sys_linux.replace_file("/no/such/file", "x", 1), -ENOENT);
     assert_int_equal(fl_sys_linux.replace_file(dir, "x", 1), -EINVAL);
     assert_int_equal(fl_sys_linux.replace_file("/dev/null", "x", 1), -EINVAL);
     memset(longest, 'a', sizeof longest - 1);
     assert_int_equal(fl_sys_linux.replace_file(longest, "x", 1), -ENAMETOOLONG);
-    rmdir(dir);
 }
 
 /* By the signal of a file that gets too long. */
 CASE(a_process_that_ends_amid_it_leaves_no_file_behind)
 {
     static const char data[65536];
-    char dir[] = "/tmp/fl_test_XXXXXX", path[64];
     int status;
-    assert_non_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/file", dir);
     for (unsigned there = 0; there < 2; there++) {
         pid_t child = fork();
         if (child == 0) {
@@ -178,19 +186,16 @@ CASE(a_process_that_ends_amid_it_leaves_no_file_behind)
         }
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
-        assert_int_equal(names_in(dir), there);
+        assert_int_equal(names(), there);
         assert_int_equal(fl_sys_linux.replace_file(path, "whole", 5), 0);
     }
-    unlink(path);
-    rmdir(dir);
 }
 
 /* In a folder that is all that there is: no file without a name can be given one. */
 CASE(without_proc_files_are_replaced_too)
 {
-    char dir[] = "/tmp/fl_test_XXXXXX", path[64], text[8];
+    char text[8];
     int status;
-    assert_non_null(mkdtemp(dir));
     pid_t child = fork();
     if (child == 0) {
         if (chroot(dir) != 0 && (unshare(CLONE_NEWUSER) != 0 || chroot(dir) != 0)) {
@@ -200,14 +205,11 @@ CASE(without_proc_files_are_replaced_too)
               fl_sys_linux.replace_file("file", "second", 6) != 0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
-    snprintf(path, sizeof path, "%s/file", dir);
     if (status == 0) {
         assert_int_equal(fl_sys_linux.read_file(path, text, sizeof text), 0);
         assert_string_equal(text, "second");
-        assert_int_equal(names_in(dir), 1);
+        assert_int_equal(names(), 1);
     }
-    unlink(path);
-    rmdir(dir);
     if (WEXITSTATUS(status) == 2) {
         skip(); /* needs root, or namespaces of users */
     }
@@ -217,27 +219,21 @@ CASE(without_proc_files_are_replaced_too)
 CASE(a_file_keeps_its_mode)
 {
     const mode_t modes[] = {0600, 0640, 0444, 0666};
-    char path[] = "/tmp/fl_test_XXXXXX";
     struct stat s;
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
+    assert_int_equal(fl_sys_linux.replace_file(path, "", 0), 0);
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         assert_int_equal(chmod(path, modes[i]), 0);
         assert_int_equal(fl_sys_linux.replace_file(path, "x", 1), 0);
         assert_int_equal(stat(path, &s), 0);
         assert_int_equal(s.st_mode & 07777, modes[i]);
     }
-    unlink(path);
 }
 
 /* What it led to has a mode that would have the new file refused. */
 CASE(a_link_is_replaced_and_lends_no_mode)
 {
-    char dir[] = "/tmp/fl_test_XXXXXX", path[64], link[64], text[8];
+    char link[64], text[8];
     struct stat s;
-    assert_non_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/file", dir);
     snprintf(link, sizeof link, "%s/link", dir);
     assert_int_equal(fl_sys_linux.replace_file(path, "old", 3), 0);
     assert_int_equal(chmod(path, 0666), 0);
@@ -251,8 +247,6 @@ CASE(a_link_is_replaced_and_lends_no_mode)
     assert_int_equal(symlink("/dev/null", link), 0);
     assert_int_equal(fl_sys_linux.replace_file(link, "new", 3), 0);
     unlink(link);
-    unlink(path);
-    rmdir(dir);
 }
 
 CASE(limits_and_clock_are_the_process_s)
@@ -275,5 +269,5 @@ CASE(waiting_ends_by_value_or_time)
 
 int main(void)
 {
-    return RUN_CASES();
+    return RUN_CASES(.setup = make_folder, .teardown = remove_folder);
 }
