@@ -1,36 +1,41 @@
-/* The cases of a test program. CASE defines one and puts it on the list, RUN_CASES runs the list in
- * the order of the file:
+/* The cases of a test program. CASE defines one and puts it on the list, CASES_MAIN is a main that
+ * runs the list in the order of the file:
  *
  *   CASE(split_keeps_total_length)
  *   {
  *       assert_int_equal(...);
  *   }
  *
- *   int main(void)
- *   {
- *       return RUN_CASES(.setup = begin);
- *   }
+ *   CASES_MAIN(.setup = begin)
  *
- * The members of struct fl_case_fixtures are cmocka's fixtures, around each case or all of them. */
+ * RUN_CASES does the same in a main that has more to do. What runs around each case, or around all
+ * of them, are the members of struct fl_case_fixtures; it may assert.
+ *
+ * With the headers that hardly a test does without. */
 #ifndef FAULTLESS_TESTS_CASES_H
 #define FAULTLESS_TESTS_CASES_H
 
 #include "unit/cmocka_all.h"
 
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FL_CASES = 64 };
+
+struct fl_case_fixtures {
+    void (*setup)(void), (*teardown)(void), (*group_setup)(void), (*group_teardown)(void);
+};
 
 static struct {
     unsigned line[FL_CASES];
     struct CMUnitTest test[FL_CASES];
     size_t n;
+    struct fl_case_fixtures around;
 } fl_cases;
-
-struct fl_case_fixtures {
-    CMFixtureFunction setup, teardown, group_setup, group_teardown;
-};
 
 /* The compiler may order constructors as it likes: the list is sorted by lines. */
 static void fl_case_join(unsigned line, const char *name, CMUnitTestFunction f)
@@ -48,17 +53,39 @@ static void fl_case_join(unsigned line, const char *name, CMUnitTestFunction f)
     fl_cases.test[i] = (struct CMUnitTest){.name = name, .test_func = f};
 }
 
-static inline int fl_cases_run(struct fl_case_fixtures f)
-{
-    for (size_t i = 0; i < fl_cases.n; i++) {
-        fl_cases.test[i].setup_func = f.setup;
-        fl_cases.test[i].teardown_func = f.teardown;
+/* As cmocka calls the member of that name. */
+#define FL_CASE_FIXTURE(name)                                                                      \
+    static inline int fl_cases_##name(void **state)                                                \
+    {                                                                                              \
+        (void)state;                                                                               \
+        if (fl_cases.around.name != NULL) {                                                        \
+            fl_cases.around.name();                                                                \
+        }                                                                                          \
+        return 0;                                                                                  \
     }
-    return _cmocka_run_group_tests("cases", fl_cases.test, fl_cases.n, f.group_setup,
-                                   f.group_teardown);
+FL_CASE_FIXTURE(setup)
+FL_CASE_FIXTURE(teardown)
+FL_CASE_FIXTURE(group_setup)
+FL_CASE_FIXTURE(group_teardown)
+
+static inline int fl_cases_run(struct fl_case_fixtures around)
+{
+    fl_cases.around = around;
+    for (size_t i = 0; i < fl_cases.n; i++) {
+        fl_cases.test[i].setup_func = fl_cases_setup;
+        fl_cases.test[i].teardown_func = fl_cases_teardown;
+    }
+    return _cmocka_run_group_tests("cases", fl_cases.test, fl_cases.n, fl_cases_group_setup,
+                                   fl_cases_group_teardown);
 }
 
 #define RUN_CASES(...) fl_cases_run((struct fl_case_fixtures){__VA_ARGS__})
+
+#define CASES_MAIN(...)                                                                            \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        return RUN_CASES(__VA_ARGS__);                                                             \
+    }
 
 #define CASE(name)                                                                                 \
     static void name(void **state);                                                                \

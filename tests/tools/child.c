@@ -142,16 +142,13 @@ const json_t *fl_child_item(const json_t *object, const char *key, size_t i)
 
 char fl_child_folder[32];
 
-int fl_child_make_folder(void **state)
+void fl_child_make_folder(void)
 {
-    (void)state;
     snprintf(fl_child_folder, sizeof(fl_child_folder), "/tmp/faultless-test-XXXXXX");
-    return mkdtemp(fl_child_folder) != NULL ? 0 : -1;
+    assert_non_null(mkdtemp(fl_child_folder));
 }
 
-int fl_child_remove_folder(void **state)
+void fl_child_remove_folder(void)
 {
-    (void)state;
-    fl_child_run(ARGV("rm", "-rf", fl_child_folder), NULL);
-    return 0;
+    fl_child_ends(0, ARGV("rm", "-rf", fl_child_folder), NULL);
 }

@@ -40,7 +40,7 @@ const json_t *fl_child_item(const json_t *object, const char *key, size_t i);
 
 /* A folder of the test's own, "" until it is made; setup and teardown of a group. */
 extern char fl_child_folder[32];
-int fl_child_make_folder(void **state);
-int fl_child_remove_folder(void **state);
+void fl_child_make_folder(void);
+void fl_child_remove_folder(void);
 
 #endif

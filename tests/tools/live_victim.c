@@ -15,6 +15,9 @@
 const char *const fl_live_victim_still[] = {"LD_PRELOAD=" FL_LIBRARY, "FAULTLESS_DISABLE=worker",
                                             NULL};
 
+static struct fl_live_victim running[8];
+static size_t nrunning;
+
 struct fl_live_victim fl_live_victim_start(const char *const argv[], const char *const env[])
 {
     int in[2];
@@ -38,7 +41,8 @@ struct fl_live_victim fl_live_victim_start(const char *const argv[], const char 
     }
     close(in[0]);
     close(out[1]);
-    return v;
+    assert_true(nrunning < sizeof(running) / sizeof(running[0]));
+    return running[nrunning++] = v;
 }
 
 const char *fl_live_victim_line(const struct fl_live_victim *v)
@@ -58,18 +62,26 @@ const char *fl_live_victim_line(const struct fl_live_victim *v)
     return line;
 }
 
-int fl_live_victim_end(struct fl_live_victim *v)
+int fl_live_victim_end(const struct fl_live_victim *v)
 {
+    struct fl_live_victim ended = *v; /* it may stand in the list */
+    size_t i = 0;
     int status;
-    close(v->in);
-    assert_int_equal(waitpid(v->pid, &status, 0), v->pid);
-    close(v->out);
+    for (; running[i].pid != ended.pid; i++) {
+        assert_true(i < nrunning);
+    }
+    running[i] = running[--nrunning];
+    close(ended.in);
+    assert_int_equal(waitpid(ended.pid, &status, 0), ended.pid);
+    close(ended.out);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-void fl_live_victim_ends_well(struct fl_live_victim *v)
+void fl_live_victims_end_well(void)
 {
-    assert_int_equal(fl_live_victim_end(v), 0);
+    while (nrunning > 0) {
+        assert_int_equal(fl_live_victim_end(&running[nrunning - 1]), 0);
+    }
 }
 
 struct fl_live_victim fl_live_victim_begin(const char *what, const char *const env[])

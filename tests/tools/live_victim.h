@@ -25,9 +25,9 @@ struct fl_live_victim fl_live_victim_begin(const char *what, const char *const e
 /* The next line that it prints. The text is overwritten by the next call. */
 const char *fl_live_victim_line(const struct fl_live_victim *v);
 /* Ends its input; returns its exit status, or 128 + the signal that ended it. */
-int fl_live_victim_end(struct fl_live_victim *v);
-/* The same, and that is 0. */
-void fl_live_victim_ends_well(struct fl_live_victim *v);
+int fl_live_victim_end(const struct fl_live_victim *v);
+/* The teardown of each case: all that did not end before end now, with status 0. */
+void fl_live_victims_end_well(void);
 
 /* A process number as text, which is overwritten by the next call. */
 const char *fl_live_victim_text(pid_t pid);

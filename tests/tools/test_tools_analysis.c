@@ -3,8 +3,6 @@
 #include "faultstat/analysis.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { FL_N = 6 };
 
@@ -31,20 +29,17 @@ static void add(const char *name, double mean, double faults)
     }
 }
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     memset(&c, 0, sizeof(c));
     c.plan.rounds = FL_N;
     c.run = calloc(FL_PEERS_MAX * (size_t)FL_N, sizeof(*c.run));
-    return c.run != NULL ? 0 : -1;
+    assert_non_null(c.run);
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
     free(c.run);
-    return 0;
 }
 
 static void assert_conclusion(const char *wanted)
@@ -184,7 +179,4 @@ CASE(what_disturbs_is_warned_of)
     assert_says(a.warning[3], "a: it served no large request");
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = begin, .teardown = end);
-}
+CASES_MAIN(.setup = begin, .teardown = end)

@@ -8,7 +8,6 @@
 #include "faultstat/steps.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { FL_TRIALS = 1000, FL_N = 10 };
 
@@ -345,7 +344,4 @@ CASE(spread_is_the_interquartile_range)
     assert_true(spread > 0.666 && spread < 0.667);
 }
 
-int main(void)
-{
-    return RUN_CASES();
-}
+CASES_MAIN()

@@ -2,12 +2,7 @@
 #include "cases.h"
 #include "child.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static void check(const char *const env[], const char *const argv[])
 {
@@ -262,7 +257,4 @@ CASE(json_has_the_settings_that_others_name)
     assert_string_equal(fl_child_text(o, "origin"), "environment");
 }
 
-int main(void)
-{
-    return RUN_CASES(.group_setup = fl_child_make_folder, .group_teardown = fl_child_remove_folder);
-}
+CASES_MAIN(.group_setup = fl_child_make_folder, .group_teardown = fl_child_remove_folder)

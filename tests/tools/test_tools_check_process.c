@@ -4,14 +4,8 @@
 #include "child.h"
 #include "live_victim.h"
 
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define PRELOAD "LD_PRELOAD=" FL_LIBRARY
 
@@ -84,7 +78,6 @@ CASE(a_served_process_says_how_much_is_its)
     assert_row("victim_live: served ");
     assert_row(" are faultless's");
     assert_row("\nverdict     1 of 1 process is served\n");
-    fl_live_victim_ends_well(&v);
 }
 
 CASE(one_without_a_large_request_would_be_served)
@@ -191,6 +184,7 @@ int main(void)
 {
     int skip = fl_live_victim_skip("test_tools_check_process");
     return skip != 0 ? skip
-                     : RUN_CASES(.group_setup = fl_child_make_folder,
+                     : RUN_CASES(.teardown = fl_live_victims_end_well,
+                                 .group_setup = fl_child_make_folder,
                                  .group_teardown = fl_child_remove_folder);
 }

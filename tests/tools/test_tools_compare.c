@@ -2,9 +2,6 @@
 #include "cases.h"
 #include "child.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define COMPARE(status, ...)                                                                       \
     fl_child_ends(status, ARGV(FL_FAULTSTAT, "compare", __VA_ARGS__),                              \
                   ARGV("MALLOC_CONF=tcache:true"))
@@ -166,7 +163,4 @@ CASE(the_table_has_a_row_an_allocator_and_the_machine)
     assert_says(output.out, "\nratio to glibc ");
 }
 
-int main(void)
-{
-    return RUN_CASES();
-}
+CASES_MAIN()

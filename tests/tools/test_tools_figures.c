@@ -6,10 +6,6 @@
 #include "child.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum {
     FL_FILE_PAGES = 300,
@@ -35,32 +31,27 @@ static void assert_near(const char *what, double value, double wanted, double mo
 }
 
 /* A file of FL_FILE_PAGES pages, and faultstat's figures of a run that reads it. */
-static int measure(void **state)
+static void measure(void)
 {
     static const char page[4096];
     char json[] = FL_FOLDER "/figures-json.XXXXXX";
-    json_error_t error;
-    (void)state;
     int fd = mkstemp(file);
     int json_fd = mkstemp(json);
     for (int i = 0; i < FL_FILE_PAGES; i++) {
-        if (write(fd, page, sizeof(page)) != sizeof(page)) {
-            return -1;
-        }
+        assert_int_equal(write(fd, page, sizeof(page)), sizeof(page));
     }
     close(fd);
     RUN(0, FL_FAULTSTAT, "run", "-j", "-o", json, "--", VICTIM, file);
-    own = json_load_file(json, 0, &error);
-    said = strlen(output.out) > 8 ? json_loads(output.out + strlen("SUMMARY "), 0, &error) : NULL;
+    own = fl_child_json_file(json);
+    assert_true(strlen(output.out) > 8);
+    said = fl_child_json(output.out + strlen("SUMMARY "));
     close(json_fd);
     unlink(json);
-    return own != NULL && said != NULL ? 0 : -1;
 }
 
-static int forget(void **state)
+static void forget(void)
 {
-    (void)state;
-    return unlink(file);
+    assert_int_equal(unlink(file), 0);
 }
 
 /* The victim's are of its last line: what the program's end takes comes on top. */
@@ -130,9 +121,8 @@ static double perf_count(const char *event)
     return 0;
 }
 
-static void figures_are_those_of_perf_stat(void **state)
+CASE(figures_are_those_of_perf_stat)
 {
-    (void)state;
     RUN(0, "perf", "stat", "-x,", "-e", "page-faults,minor-faults,major-faults", "--", VICTIM,
         file);
     double minor = perf_count("minor-faults");
@@ -149,7 +139,9 @@ static void figures_are_those_of_perf_stat(void **state)
 static const char *why_not(void)
 {
     static char reason[160];
-    RUN(0, "sh", "-c", "command -v perf >/dev/null || exit 5; perf stat -e minor-faults -- true");
+    fl_child_run(
+        ARGV("sh", "-c", "command -v perf >/dev/null || exit 5; perf stat -e minor-faults -- true"),
+        NULL);
     if (output.status == 0) {
         return NULL;
     }
@@ -161,16 +153,15 @@ static const char *why_not(void)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest perf[] = {
-        cmocka_unit_test(figures_are_those_of_perf_stat),
-    };
     if (argc < 2 || strcmp(argv[1], "perf") != 0) {
-        return RUN_CASES(.group_setup = measure, .group_teardown = forget);
+        cmocka_set_skip_filter("*_perf_*");
+    } else {
+        const char *reason = why_not();
+        if (reason != NULL) {
+            printf("SKIP test_tools_figures_perf: needs perf events and perf, got %s\n", reason);
+            return 77;
+        }
+        cmocka_set_test_filter("*_perf_*");
     }
-    const char *reason = why_not();
-    if (reason != NULL) {
-        printf("SKIP test_tools_figures_perf: needs perf events and perf, got %s\n", reason);
-        return 77;
-    }
-    return cmocka_run_group_tests(perf, measure, forget);
+    return RUN_CASES(.group_setup = measure, .group_teardown = forget);
 }

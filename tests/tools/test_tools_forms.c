@@ -3,10 +3,6 @@
 #include "child.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define RUN(status, ...) fl_child_ends(status, ARGV(__VA_ARGS__), NULL)
 
@@ -139,7 +135,4 @@ CASE(a_comparison_without_options_ends_with_a_verdict)
     assert_true(strlen(verdict) < 300); /* nothing follows */
 }
 
-int main(void)
-{
-    return RUN_CASES();
-}
+CASES_MAIN()

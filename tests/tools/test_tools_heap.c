@@ -6,12 +6,7 @@
 #include "faultless/profile.h"
 
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { MIB = 1 << 20, PAGE = 4096 };
 
@@ -77,7 +72,6 @@ CASE(a_running_process_is_read)
     assert_says(output.out, " 100.0  of sites together");
     assert_says(output.out, "kept free");
     assert_says(output.out, "not ours");
-    fl_live_victim_ends_well(&v);
 }
 
 CASE(a_file_says_the_same)
@@ -88,7 +82,7 @@ CASE(a_file_says_the_same)
     struct fl_live_victim v = begin("sites", env);
     snprintf(name, sizeof(name), "%s/%d.heap", fl_child_folder, (int)v.pid);
     assert_int_not_equal(access(name, F_OK), 0);
-    fl_live_victim_ends_well(&v);
+    assert_int_equal(fl_live_victim_end(&v), 0);
     fold(name, NULL);
     known_sites_hold_what_they_hold();
     fold(name, "--peak");
@@ -116,7 +110,7 @@ CASE(each_function_holds_what_it_asked_for)
             held_by("") != table[i].all * MIB) {
             fail_msg("%s:\n%s", table[i].mode, output.out);
         }
-        fl_live_victim_ends_well(&v);
+        assert_int_equal(fl_live_victim_end(&v), 0);
     }
 }
 
@@ -134,7 +128,6 @@ CASE(a_child_of_fork_has_its_own)
     fold(fl_live_victim_text(child), NULL);
     assert_int_equal(held_by("c"), 3 * MIB);
     assert_int_equal(held_by(""), 3 * MIB);
-    fl_live_victim_ends_well(&v);
 }
 
 /* By a program that is the same each time, and its one thread. */
@@ -146,7 +139,6 @@ CASE(samples_stand_for_all_on_average)
     print_message("           %.0f MiB for 300\n", (double)f / MIB);
     assert_int_equal(held_by("g"), 300 * MIB); /* longer than the distance: exact */
     assert_true(f > 250 * (uint64_t)MIB && f < 350 * (uint64_t)MIB);
-    fl_live_victim_ends_well(&v);
 }
 
 static void refused(const char *what, const char *why)
@@ -165,7 +157,7 @@ CASE(what_is_no_profile_is_refused)
                                    .stride = FL_PROFILE_STRIDE};
     struct fl_live_victim v = begin("sites", fl_live_victim_still);
     refused(fl_live_victim_text(v.pid), "not started with FAULTLESS_PROFILE");
-    fl_live_victim_ends_well(&v);
+    assert_int_equal(fl_live_victim_end(&v), 0);
     refused(fl_live_victim_text(getpid()), "not under faultless");
     refused(FL_HEAP, "this is no profile");
     refused("/nonexistent", "no such file");
@@ -232,6 +224,7 @@ int main(void)
 {
     int skip = fl_live_victim_skip("test_tools_heap");
     return skip != 0 ? skip
-                     : RUN_CASES(.group_setup = fl_child_make_folder,
+                     : RUN_CASES(.teardown = fl_live_victims_end_well,
+                                 .group_setup = fl_child_make_folder,
                                  .group_teardown = fl_child_remove_folder);
 }

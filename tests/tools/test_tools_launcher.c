@@ -4,11 +4,7 @@
 #include "child.h"
 
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static char preloaded[PATH_MAX]; /* as the launcher names it: the build folder may be a link */
 

@@ -3,7 +3,6 @@
 #include "faultstat/nodes.h"
 
 #include <math.h>
-#include <string.h>
 
 static const uint64_t kib = 1 << 10;
 static const uint64_t mib = 1 << 20;
@@ -109,7 +108,4 @@ CASE(without_memory_or_threads_there_is_no_share)
     assert_int_equal(n.node[0].id, 1);
 }
 
-int main(void)
-{
-    return RUN_CASES();
-}
+CASES_MAIN()

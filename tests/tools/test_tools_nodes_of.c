@@ -3,11 +3,8 @@
 #include "cases.h"
 #include "child.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 enum { FL_MIB = 96, FL_PAGE = 4096 };
 
@@ -121,7 +118,4 @@ CASE(a_comparison_has_nodes_by_allocator)
     assert_says(output.err, "MiB by node");
 }
 
-int main(void)
-{
-    return RUN_CASES();
-}
+CASES_MAIN()

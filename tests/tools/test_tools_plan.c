@@ -3,11 +3,6 @@
 #include "cases.h"
 #include "child.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 static char path[] = "/tmp/faultplan-test-XXXXXX";
 
 #define RUN(status, ...) fl_child_ends(status, ARGV(FL_FAULTPLAN, __VA_ARGS__), NULL)
@@ -128,20 +123,15 @@ CASE(wrong_options_are_refused)
     RUN(125, "knit", path);
 }
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     int fd = mkstemp(path);
-    return fd < 0 ? -1 : close(fd);
+    assert_true(fd >= 0 && close(fd) == 0);
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
-    return unlink(path);
+    assert_int_equal(unlink(path), 0);
 }
 
-int main(void)
-{
-    return RUN_CASES(.group_setup = setup, .group_teardown = teardown);
-}
+CASES_MAIN(.group_setup = setup, .group_teardown = teardown)

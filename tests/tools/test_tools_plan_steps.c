@@ -2,12 +2,7 @@
 #include "cases.h"
 #include "child.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static char trace[64];
 
@@ -150,15 +145,10 @@ CASE(no_library_is_said_and_nothing_is_left)
     assert_int_not_equal(stat(trace, &s), 0);
 }
 
-static int setup(void **state)
+static void setup(void)
 {
-    int rc = fl_child_make_folder(state);
-
+    fl_child_make_folder();
     snprintf(trace, sizeof trace, "%s/trace", fl_child_folder);
-    return rc;
 }
 
-int main(void)
-{
-    return RUN_CASES(.group_setup = setup, .group_teardown = fl_child_remove_folder);
-}
+CASES_MAIN(.group_setup = setup, .group_teardown = fl_child_remove_folder)

@@ -2,11 +2,6 @@
 #include "cases.h"
 #include "child.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #define RUN(status, ...) fl_child_ends(status, ARGV(__VA_ARGS__), NULL)
 /* A shell script; $0 is faultstat, $1 a folder that is there. */
 #define SHELL(status, script) RUN(status, "sh", "-c", script, FL_FAULTSTAT, fl_child_folder)
@@ -129,7 +124,4 @@ CASE(lines_of_the_output_are_steps_of_a_recording)
     assert_int_equal(json_array_size(json_object_get(root, "steps")), 2);
 }
 
-int main(void)
-{
-    return RUN_CASES(.group_setup = fl_child_make_folder, .group_teardown = fl_child_remove_folder);
-}
+CASES_MAIN(.group_setup = fl_child_make_folder, .group_teardown = fl_child_remove_folder)

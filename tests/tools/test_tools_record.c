@@ -3,12 +3,6 @@
 #include "cases.h"
 #include "child.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 enum {
     FL_F_PAGES = 1000,
     FL_G_PAGES = 500,

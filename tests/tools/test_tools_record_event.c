@@ -3,9 +3,6 @@
 #include "cases.h"
 #include "faultstat/record/event.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 static const uint64_t fault[] = {
@@ -219,7 +216,4 @@ CASE(sizes_that_lie_are_refused)
     assert_int_equal(DECODE(named, &e), -EPROTO);
 }
 
-int main(void)
-{
-    return RUN_CASES();
-}
+CASES_MAIN()

@@ -3,11 +3,6 @@
 #include "cases.h"
 #include "child.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 static char path[] = "/tmp/test_tools_record_proc.XXXXXX";
 
 #define RECORD(status, ...) fl_child_ends(status, ARGV(FL_FAULTSTAT, "record", __VA_ARGS__), NULL)

@@ -11,7 +11,6 @@
 #include "faultstat/record/series.h"
 
 #include <math.h>
-#include <string.h>
 #include <sys/mman.h>
 
 static char order[16];
@@ -324,7 +323,4 @@ CASE(names_of_functions_are_short)
     }
 }
 
-int main(void)
-{
-    return RUN_CASES();
-}
+CASES_MAIN()

@@ -4,11 +4,7 @@
 #include "faultstat/record/unwind.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #ifdef __x86_64__
 enum { FL_DUMP = 8192, FL_PID = 1 };

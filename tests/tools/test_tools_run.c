@@ -3,10 +3,6 @@
 #include "cases.h"
 #include "child.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 /* Faults of a step that the victim did not ask for: stack growth, a first call through the PLT. */
 enum { FL_TOLERANCE = 8, FL_PAGES = 3000, FL_HELPER_PAGES = 700, FL_STEPS = 6 };
 
@@ -185,7 +181,4 @@ CASE(a_bare_byte_is_a_mark_too)
     assert_int_equal(json_array_size(json_object_get(root, "steps")), 3);
 }
 
-int main(void)
-{
-    return RUN_CASES();
-}
+CASES_MAIN()

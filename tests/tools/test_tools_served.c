@@ -2,9 +2,6 @@
 #include "cases.h"
 #include "child.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* Compare a command under glibc and faultless; its JSON. The caller releases it. */
 static const json_t *compare(const char *const command[])
 {
@@ -98,7 +95,4 @@ CASE(a_program_that_drops_the_preload_is_found_out)
                         "the loader did not map it");
 }
 
-int main(void)
-{
-    return RUN_CASES();
-}
+CASES_MAIN()

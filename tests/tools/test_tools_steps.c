@@ -2,9 +2,6 @@
 #include "cases.h"
 #include "faultstat/steps.h"
 
-#include <errno.h>
-#include <string.h>
-
 static const uint64_t ms = 1000000;
 
 /* A mark that arrives at `at` ms, is answered 5 ms later, and has seen `minor` faults. */
@@ -100,7 +97,4 @@ CASE(median_of_even_and_odd_counts)
     assert_true(fl_median(even, 4) > 2.49 && fl_median(even, 4) < 2.51);
 }
 
-int main(void)
-{
-    return RUN_CASES();
-}
+CASES_MAIN()

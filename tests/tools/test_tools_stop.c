@@ -6,13 +6,8 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { FL_ATTEMPTS = 100 };
 
@@ -150,19 +145,14 @@ CASE(a_file_that_was_there_is_kept)
     assert_string_equal(text, "before");
 }
 
-static int make_paths(void **state)
+static void make_paths(void)
 {
-    if (fl_child_make_folder(state) != 0) {
-        return -1;
-    }
+    fl_child_make_folder();
     snprintf(file, sizeof(file), "%s/figures", fl_child_folder);
     snprintf(marker, sizeof(marker), "%s/ran", fl_child_folder);
     snprintf(fifo, sizeof(fifo), "%s/fifo", fl_child_folder);
     snprintf(said, sizeof(said), "%s/said", fl_child_folder);
-    return mkfifo(fifo, 0600);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
 }
 
-int main(void)
-{
-    return RUN_CASES(.group_setup = make_paths, .group_teardown = fl_child_remove_folder);
-}
+CASES_MAIN(.group_setup = make_paths, .group_teardown = fl_child_remove_folder)

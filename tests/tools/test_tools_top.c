@@ -4,10 +4,6 @@
 #include "live_victim.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* All counters that both have; what is live and in reserve by its parts. */
 static void assert_all_same(const json_t *seen, const json_t *said)
@@ -39,7 +35,7 @@ CASE(counters_are_those_of_the_program_and_all_its_threads)
         const json_t *seen = fl_live_victim_top(v.pid);
         assert_true(fl_child_number(seen, "requests") > 0);
         assert_all_same(seen, v.said);
-        fl_live_victim_ends_well(&v);
+        assert_int_equal(fl_live_victim_end(&v), 0);
     }
 }
 
@@ -65,7 +61,6 @@ CASE(a_plan_and_its_hits_are_seen)
                   fl_child_number(v.said, "plan_free_bytes");
     fl_live_victim_near(fl_child_number(seen, "live_bytes"), live, 0, "live, in a plan's arena");
     assert_true(live >= 3 << 20);
-    fl_live_victim_ends_well(&v);
 }
 
 static double faults_of(pid_t pid)
@@ -98,7 +93,6 @@ CASE(memory_and_faults_are_the_kernels)
     fl_live_victim_near(fl_child_number(seen, "huge_pct"), 100 * huge / anonymous, 0.01,
                         "huge share");
     fl_live_victim_near(fl_child_number(seen, "faults"), faults_of(v.pid), 0, "faults");
-    fl_live_victim_ends_well(&v);
 }
 
 CASE(a_still_process_has_no_rates)
@@ -117,7 +111,6 @@ CASE(a_still_process_has_no_rates)
     assert_int_equal(fl_child_number(root, "round"), 2);
     assert_int_equal(fl_child_number(seen, "faults_per_s"), 0); /* since the first round */
     assert_int_equal(fl_child_number(seen, "requests_per_s"), 0);
-    fl_live_victim_ends_well(&v);
 }
 
 /* ---- text ---- */
@@ -138,7 +131,6 @@ CASE(text_fits_into_80_columns)
     }
     assert_int_equal(lines, 3 + 1 + 3 + 1);
     assert_int_equal(rows, 2);
-    fl_live_victim_ends_well(&v);
 }
 
 CASE(all_processes_of_the_user_are_found_and_sorted)
@@ -160,8 +152,6 @@ CASE(all_processes_of_the_user_are_found_and_sorted)
         found += pid == a.pid || pid == b.pid || pid == fl_child_number(child, "pid");
     }
     assert_int_equal(found, 3);
-    fl_live_victim_ends_well(&a);
-    fl_live_victim_ends_well(&b);
 }
 
 CASE(a_process_without_the_library_is_not_listed)
@@ -169,7 +159,7 @@ CASE(a_process_without_the_library_is_not_listed)
     struct fl_live_victim v = fl_live_victim_start(ARGV("/bin/cat"), NULL);
     TOP(1, "--batch", "-n", "1", "-p", fl_live_victim_text(v.pid));
     assert_says(output.err, ": not under faultless\n");
-    fl_live_victim_ends_well(&v);
+    assert_int_equal(fl_live_victim_end(&v), 0);
     TOP(1, "--batch", "-n", "1", "-p", "2147483647");
     assert_string_equal(output.err, "faultstat: 2147483647: No such process\n");
 }
@@ -186,5 +176,5 @@ CASE(wrong_options_are_refused)
 int main(void)
 {
     int rc = fl_live_victim_skip("test_tools_top");
-    return rc != 0 ? rc : RUN_CASES();
+    return rc != 0 ? rc : RUN_CASES(.teardown = fl_live_victims_end_well);
 }

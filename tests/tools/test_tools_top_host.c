@@ -5,16 +5,11 @@
 #include "live_victim.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 /* ---- fork, exec, filters ---- */
 
@@ -28,7 +23,6 @@ CASE(a_child_of_fork_has_figures_of_its_own)
     const json_t *seen = fl_live_victim_top(pid);
     fl_live_victim_same(seen, child, "requests");
     fl_live_victim_near(fl_child_number(seen, "live_bytes"), of_parent + (24 << 20), 0, "live");
-    fl_live_victim_ends_well(&v);
 }
 
 CASE(exec_ends_it)
@@ -47,9 +41,9 @@ CASE(exec_ends_it)
     assert_string_equal(comm, "cat\n");
     TOP(1, "--batch", "-n", "1", "-p", fl_live_victim_text(v.pid));
     assert_says(output.err, ": not under faultless\n");
-    fl_live_victim_ends_well(&v);
 }
 
+/* And it is not killed: its status is 0 in the end. */
 CASE(a_strict_filter_is_no_obstacle)
 {
     struct fl_live_victim v = fl_live_victim_begin("filter", fl_live_victim_still);
@@ -57,7 +51,6 @@ CASE(a_strict_filter_is_no_obstacle)
         usleep(1000);
     }
     fl_live_victim_same(fl_live_victim_top(v.pid), v.said, "requests");
-    fl_live_victim_ends_well(&v); /* it was not killed */
 }
 
 /* A stopped process answers, too. */
@@ -67,7 +60,6 @@ CASE(a_stopped_process_is_read)
     assert_int_equal(kill(v.pid, SIGSTOP), 0);
     fl_live_victim_same(fl_live_victim_top(v.pid), v.said, "requests");
     assert_int_equal(kill(v.pid, SIGCONT), 0);
-    fl_live_victim_ends_well(&v);
 }
 
 static size_t count_in(const char *path)
@@ -102,7 +94,7 @@ CASE(the_host_sees_nothing)
     const char *const with[] = {"LD_PRELOAD=" FL_LIBRARY, variable, NULL};
     struct fl_live_victim v = fl_live_victim_start(ARGV(FL_LIVE, "files"), NULL);
     snprintf(without, sizeof(without), "%s", fl_live_victim_line(&v));
-    fl_live_victim_ends_well(&v);
+    assert_int_equal(fl_live_victim_end(&v), 0);
     v = fl_live_victim_start(ARGV(FL_LIVE, "files"), with);
     hide_pipes(without);
     snprintf(line, sizeof(line), "%s", fl_live_victim_line(&v));
@@ -153,12 +145,13 @@ CASE(without_the_right_to_read_the_kernels_figures_remain)
     for (int i = 0; i < 6; i++) {
         assert_int_equal(strcmp(word[i], "-") == 0, i != 4);
     }
-    fl_live_victim_ends_well(&v);
 }
 
 int main(void)
 {
     int rc = fl_live_victim_skip("test_tools_top_host");
     return rc != 0 ? rc
-                   : RUN_CASES(.setup = fl_child_make_folder, .teardown = fl_child_remove_folder);
+                   : RUN_CASES(.teardown = fl_live_victims_end_well,
+                               .group_setup = fl_child_make_folder,
+                               .group_teardown = fl_child_remove_folder);
 }

@@ -4,8 +4,6 @@
 #include "faultstat/top/live.h"
 
 #include <elf.h>
-#include <errno.h>
-#include <string.h>
 
 /* All there is: addresses from BASE on. The file is at its start, the page and elements behind. */
 enum { BASE = 0x10000, LEN = 0x8000, PAGE = BASE + 0x1000, DATA = BASE + 0x4000 };
@@ -32,9 +30,8 @@ static void put64(uint64_t at, uint64_t value)
     memcpy(bytes + (at - BASE), &value, sizeof(value));
 }
 
-static int clean(void **state)
+static void clean(void)
 {
-    (void)state;
     memset(bytes, 0, sizeof(bytes));
     reads = 0;
     *page = (struct fl_live_page){.magic = FL_LIVE_MAGIC,
@@ -43,7 +40,6 @@ static int clean(void **state)
                                   .library = "1.2.3",
                                   .lists = offsetof(struct fl_live_page, list),
                                   .terms = offsetof(struct fl_live_page, term)};
-    return 0;
 }
 
 static void add_list(struct fl_live_list list)
@@ -272,7 +268,7 @@ CASE(elements_that_are_none_are_refused)
 static void assert_lost(struct fl_live_list list, struct fl_live_term term)
 {
     struct fl_live live;
-    (void)clean(NULL);
+    clean();
     put64(DATA, DATA); /* a chain of one, that comes after itself; or bits */
     put64(DATA + 8, UINT64_MAX);
     put64(DATA + 16, 7);
@@ -372,7 +368,7 @@ CASE(pages_of_chance_do_no_harm)
     uint64_t seed = 0x9e3779b97f4a7c15u;
     struct fl_live live;
     for (int round = 0; round < 2000; round++) {
-        (void)clean(NULL);
+        clean();
         page->nlists = 3;
         page->nterms = 8;
         for (size_t i = 0; i < 40; i++) {
@@ -389,7 +385,4 @@ CASE(pages_of_chance_do_no_harm)
     }
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = clean);
-}
+CASES_MAIN(.setup = clean)

@@ -5,26 +5,18 @@
 #include "terminal.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 static struct fl_terminal terminal;
 static struct fl_live_victim victim;
 
-static int start_victim(void **state)
+static void start_victim(void)
 {
-    (void)state;
     victim = fl_live_victim_begin("work", fl_live_victim_still);
-    return 0;
 }
 
-static int end_victim(void **state)
+static void end_victim(void)
 {
-    (void)state;
-    return fl_live_victim_end(&victim);
 }
 
 static void start_top(const char *term, const char *more)

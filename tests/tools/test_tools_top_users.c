@@ -5,11 +5,8 @@
 #include "live_victim.h"
 
 #include <grp.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 static void become_nobody(void)
 {
@@ -26,7 +23,6 @@ CASE(another_users_process_is_not_read)
         become_nobody);
     assert_int_equal(output.status, 1);
     assert_says(output.err, "Permission denied");
-    fl_live_victim_ends_well(&v);
 }
 
 /* A copy that runs as another user. */
@@ -46,7 +42,6 @@ CASE(a_setuid_program_is_not_under_it)
     TOP(1, "--batch", "-n", "1", "-p", fl_live_victim_text(v.pid));
     unlink(FL_LIVE ".setuid");
     assert_says(output.err, ": not under faultless\n");
-    fl_live_victim_ends_well(&v);
 }
 
 /* It ignores LD_PRELOAD. */
@@ -72,5 +67,5 @@ int main(void)
         printf("SKIP test_tools_top_users: needs a file system with setuid, got nosuid\n");
         return 77;
     }
-    return RUN_CASES();
+    return RUN_CASES(.teardown = fl_live_victims_end_well);
 }

@@ -3,11 +3,7 @@
 #include "child.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define RUN(status, ...) fl_child_ends(status, ARGV(__VA_ARGS__), NULL)
 /* A shell script; $0 is faultstat, $1 a folder that is there. */
@@ -216,7 +212,4 @@ CASE(names_that_are_not_utf8_make_valid_json)
     (void)fl_child_json(output.out);
 }
 
-int main(void)
-{
-    return RUN_CASES(.group_setup = fl_child_make_folder, .group_teardown = fl_child_remove_folder);
-}
+CASES_MAIN(.group_setup = fl_child_make_folder, .group_teardown = fl_child_remove_folder)

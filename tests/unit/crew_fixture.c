@@ -12,6 +12,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static struct fl_range mapped[16];
+static size_t nmapped;
+
+void unmap_all(void)
+{
+    while (nmapped > 0) {
+        assert_int_equal(fl_sys_linux.unmap(mapped[--nmapped]), 0);
+    }
+}
+
 struct fl_range map(size_t len)
 {
     struct fl_range all = {0, len + fl_page.huge};
@@ -27,7 +37,8 @@ struct fl_range map(size_t len)
     }
     assert_int_equal(fl_sys_linux.commit(r), 0);
     (void)fl_sys_linux.advise(r, FL_ADVICE_NO_HUGE); /* refused in a confined process */
-    return r;
+    assert_true(nmapped < sizeof mapped / sizeof mapped[0]);
+    return mapped[nmapped++] = r;
 }
 
 void empty(struct fl_range r)
@@ -80,7 +91,8 @@ bool can_share(const char *test)
     if (rc != 0) {
         printf("SKIP %s: needs MADV_POPULATE_WRITE, got %d\n", test, rc);
     }
-    return fl_sys_linux.unmap(r) == 0 && rc == 0;
+    unmap_all();
+    return rc == 0;
 }
 
 struct fl_range part(struct fl_range r, size_t from, size_t len)

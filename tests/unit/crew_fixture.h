@@ -9,8 +9,10 @@
 
 enum { SHARED = 136, SMALL = 120, CANNOT_SHARE = 77 }; /* MiB: enough to be shared, and not */
 
-/* Base pages at a huge page's boundary, nothing resident. */
+/* Base pages at a huge page's boundary, nothing resident; until unmap_all, the teardown of each
+ * case. */
 struct fl_range map(size_t len);
+void unmap_all(void);
 /* Drops all pages. */
 void empty(struct fl_range r);
 size_t resident(struct fl_range r);

@@ -18,12 +18,10 @@
 
 static struct fl_memory_scratch scratch;
 
-static int each(void **state)
+static void each(void)
 {
-    (void)state;
     fake_install();
     scratch = (struct fl_memory_scratch){.ranks = 0};
-    return 0;
 }
 
 /* By what was found, where that may be. */

@@ -24,11 +24,4 @@ static void read_env(const char *const entries[], size_t n)
     fl_options_read(&o, environment);
 }
 
-static int each(void **state)
-{
-    (void)state;
-    fake_install();
-    return 0;
-}
-
 #endif

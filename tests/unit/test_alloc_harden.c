@@ -3,10 +3,6 @@
 #include "cases.h"
 #include "unit/route_fixture.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 static struct fl_options options;
 
 static void start(void)
@@ -15,11 +11,9 @@ static void start(void)
     fl_harden_start(&region, &options);
 }
 
-static int each(void **state)
+static void each(void)
 {
-    (void)state;
     memset(&options, 0, sizeof options);
-    return 0;
 }
 
 static struct fl_extent *extent_of(const void *p)
@@ -40,15 +34,13 @@ static unsigned char *get(size_t n)
 }
 
 /* The quarantine outlives a test's region: pushes all of it out. */
-static int empty(void **state)
+static void empty(void)
 {
-    (void)state;
     if (fl_harden.quarantine != 0) {
         fl_harden.quarantine = 1;
         fl_free_ours(get(KIB(64)));
         assert_sound();
     }
-    return 0;
 }
 
 CASE(off_is_the_default)
@@ -262,7 +254,4 @@ CASE(errno_is_kept)
     assert_int_equal(errno, 1234);
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = each, .teardown = empty);
-}
+CASES_MAIN(.setup = each, .teardown = empty)

@@ -6,11 +6,8 @@
 #include "unit/route_fixture.h"
 #include "unit/zones_fixture.h"
 
-#include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct {
     int malloc, calloc; /* calls */
@@ -29,9 +26,8 @@ static void *next_calloc(size_t count, size_t size)
     return next_is_out ? NULL : calloc(count, size);
 }
 
-static int each(void **state)
+static void each(void)
 {
-    (void)state;
     memset(&next, 0, sizeof next);
     next_is_out = false;
     route_begin();
@@ -40,7 +36,6 @@ static int each(void **state)
     fl_route.next.calloc = next_calloc;
     fl_route.next.memalign = memalign;
     fl_route.next.usable_size = malloc_usable_size;
-    return 0;
 }
 
 CASE(large_requests_are_ours_and_small_ones_are_not)

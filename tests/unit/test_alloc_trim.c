@@ -2,10 +2,7 @@
 #include "cases.h"
 #include "unit/route_fixture.h"
 
-#include <errno.h>
 #include <malloc.h>
-#include <stdlib.h>
-#include <string.h>
 
 static int passed_on;
 
@@ -16,14 +13,12 @@ static int next_trim(size_t pad)
     return 0;
 }
 
-static int each(void **state)
+static void each(void)
 {
-    (void)state;
     passed_on = 0;
     route_begin();
     fl_route.next.trim = next_trim;
     fl_trim_choose(FL_TRIM_AUTO);
-    return 0;
 }
 
 CASE(trim_gives_all_that_is_free)
@@ -114,7 +109,4 @@ CASE(release_leaves_as_much_as_it_is_told)
     assert_sound();
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = each);
-}
+CASES_MAIN(.setup = each)

@@ -2,9 +2,6 @@
 #include "base/base.h"
 #include "cases.h"
 
-#include <errno.h>
-#include <string.h>
-
 struct number {
     const char *text;
     int rc;
@@ -209,7 +206,4 @@ CASE(decimals_are_millionths)
     check_table(fl_parse_millionths, table, sizeof table / sizeof table[0]);
 }
 
-int main(void)
-{
-    return RUN_CASES();
-}
+CASES_MAIN()

@@ -2,8 +2,6 @@
 #include "base/base.h"
 #include "cases.h"
 
-#include <string.h>
-
 enum { MOST = 500 };
 
 static _Alignas(FL_CACHE_LINE) char scratch[64 * FL_KIB];
@@ -71,7 +69,4 @@ CASE(what_does_not_fit_ends_a_bump)
     assert_null(fl_bump_carve(&b, 1, 1));
 }
 
-int main(void)
-{
-    return RUN_CASES();
-}
+CASES_MAIN()

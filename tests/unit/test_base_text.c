@@ -2,8 +2,6 @@
 #include "base/base.h"
 #include "cases.h"
 
-#include <string.h>
-
 CASE(text_is_cut_at_its_end_and_stays_terminated)
 {
     char buf[8];
@@ -131,7 +129,4 @@ CASE(inner_range_is_the_whole_units_or_nothing)
     }
 }
 
-int main(void)
-{
-    return RUN_CASES();
-}
+CASES_MAIN()

@@ -2,9 +2,6 @@
 #include "base/base.h"
 #include "cases.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { AROUND = 256, LONGEST = 3 * FL_CACHE_LINE + 1 };
 
 static unsigned char memory[AROUND + LONGEST + AROUND] __attribute__((aligned(FL_CACHE_LINE)));
@@ -45,7 +42,4 @@ CASE(a_huge_page_and_some_is_cleared)
     free(p);
 }
 
-int main(void)
-{
-    return RUN_CASES();
-}
+CASES_MAIN()

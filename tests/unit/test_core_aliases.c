@@ -194,7 +194,4 @@ CASE(a_setting_of_others_has_no_variable_of_ours)
     assert_null(strstr(fake.said, "reserve"));
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = each);
-}
+CASES_MAIN(.setup = fake_install)

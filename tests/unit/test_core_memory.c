@@ -3,9 +3,6 @@
 #include "cases.h"
 #include "unit/memory_fixture.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* `room` of `total` is left, half of which stays for what is touched. */
 static void assert_left(uint64_t room, uint64_t total)
 {
@@ -281,7 +278,4 @@ CASE(deep_cgroups_are_survived)
     assert_left(GIB(14), GIB(16));
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = each);
-}
+CASES_MAIN(.setup = each)

@@ -2,10 +2,6 @@
 #include "cases.h"
 #include "unit/options_fixture.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #define NO_SIZE "is not understood (bytes, such as 65536, 64K, 512M or 8G)"
 #define NUMA_WORDS "auto, off, first-touch, local, interleave[:nodes], bind:nodes or balance"
 #define DISABLE_WORDS                                                                              \
@@ -362,7 +358,4 @@ CASE(one_is_set_as_the_environment_would)
     assert_int_equal(o.nbad, 0);
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = each);
-}
+CASES_MAIN(.setup = fake_install)

@@ -88,7 +88,4 @@ CASE(what_is_not_understood_is_ignored)
     }
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = each);
-}
+CASES_MAIN(.setup = fake_install)

@@ -2,9 +2,6 @@
 #include "cases.h"
 #include "unit/options_fixture.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* A handler cannot be had for it, or returns to the fault again and again. */
 CASE(signals_that_are_not_for_users_are_refused)
 {
@@ -130,7 +127,4 @@ CASE(a_value_longer_than_the_line_is_cut)
     assert_ptr_equal(strchr(fake.said, '\n'), fake.said + strlen(fake.said) - 1);
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = each);
-}
+CASES_MAIN(.setup = fake_install)

@@ -2,8 +2,6 @@
 #include "cases.h"
 #include "unit/memory_fixture.h"
 
-#include <stdio.h>
-
 /* Half of each total stays for all; what is above is divided. What can be taken at all is not. */
 CASE(ranks_divide_what_is_taken_unasked)
 {
@@ -159,7 +157,4 @@ CASE(a_cgroup_that_is_gone_is_searched_for_at_once)
     assert_false(m.bounded);
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = each);
-}
+CASES_MAIN(.setup = each)

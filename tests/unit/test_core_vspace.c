@@ -4,20 +4,15 @@
 #include "cases.h"
 #include "unit/fake_sys.h"
 
-#include <errno.h>
-#include <string.h>
-
 #define MIB(n) ((size_t)(n) << 20)
 
 static struct fl_vspace v;
 
-static int each(void **state)
+static void each(void)
 {
-    (void)state;
     fake_install();
     fake.no_quiet_addresses = false; /* each test picks addresses of its own */
     memset(&v, 0, sizeof v);
-    return 0;
 }
 
 /* Where nothing is mapped, and sanitizers allow memory. */
@@ -169,7 +164,4 @@ CASE(absent_names_and_advice_do_not_matter)
     assert_int_equal(fake.count[FAKE_NAME], 1); /* not asked again where there are none */
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = each);
-}
+CASES_MAIN(.setup = each)

@@ -5,10 +5,7 @@
 #include "cases.h"
 #include "unit/fake_sys.h"
 
-#include <errno.h>
 #include <numaif.h>
-#include <stdio.h>
-#include <string.h>
 
 #define MIB(n) ((size_t)(n) << 20)
 
@@ -39,23 +36,19 @@ static int fake_bind(struct fl_range r, int mode, const struct fl_node_ids *ids)
     return bound.rc;
 }
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     fake_install();
     fake_file("/proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 524288 kB\n");
     memset(&bound, 0, sizeof bound);
     nodes = fl_nodes;
     fl_nodes.bind = fake_bind;
     fl_sys.name = fake_name;
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     fl_nodes = nodes;
-    return 0;
 }
 
 static struct fl_heap_options options(size_t bytes)
@@ -290,7 +283,4 @@ CASE(a_child_that_cannot_trust_the_tables_says_so)
     assert_int_equal(fl_heap_destroy(h), -ECHILD);
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = setup, .teardown = teardown);
-}
+CASES_MAIN(.setup = setup, .teardown = teardown)

@@ -5,9 +5,6 @@
 #include "unit/numa_fixture.h"
 
 #include <numaif.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct fl_topology t;
 

@@ -4,9 +4,7 @@
 #include "unit/fake_sys.h"
 #include "unit/numa_fixture.h"
 
-#include <errno.h>
 #include <numaif.h>
-#include <string.h>
 
 enum { WEIGHTED = 6, RELATIVE = 1 << 14, STATIC = 1 << 15 };
 
@@ -14,13 +12,6 @@ static struct fl_topology t;
 static struct fl_numa_scratch scratch;
 static struct fl_numa_process process;
 static struct fl_options options;
-
-static int each(void **state)
-{
-    (void)state;
-    fake_install();
-    return 0;
-}
 
 CASE(each_mode_of_the_kernel_is_known)
 {
@@ -276,7 +267,4 @@ CASE(a_cpuset_that_is_changed_is_seen)
     assert_int_equal(home(4096), 0);
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = each);
-}
+CASES_MAIN(.setup = fake_install)

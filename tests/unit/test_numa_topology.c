@@ -3,18 +3,8 @@
 #include "unit/fake_sys.h"
 #include "unit/numa_fixture.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static struct fl_topology t;
 static struct fl_numa_scratch scratch;
-
-static int each(void **state)
-{
-    (void)state;
-    fake_install();
-    return 0;
-}
 
 static void assert_sane(void)
 {
@@ -229,7 +219,4 @@ CASE(room_is_what_is_free_and_not_kept)
     assert_true(fl_topology_room(&t, 1, "/drawn", &scratch) == UINT64_MAX);
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = each);
-}
+CASES_MAIN(.setup = fake_install)

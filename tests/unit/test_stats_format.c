@@ -2,16 +2,12 @@
 #include "stats/stats.h"
 #include "cases.h"
 
-#include <string.h>
-
 static char buf[FL_PROMETHEUS_BYTES]; /* REPORT_BYTES of runtime/exit.c */
 static struct fl_text t;
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     t = fl_text_on(buf, sizeof buf);
-    return 0;
 }
 
 CASE(json_is_one_line_with_the_program_escaped)
@@ -248,7 +244,4 @@ CASE(prometheus_has_each_gpu_that_was_used)
     assert_null(strstr(buf, "gpu"));
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = begin);
-}
+CASES_MAIN(.setup = begin)

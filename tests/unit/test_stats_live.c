@@ -2,15 +2,11 @@
 #include "stats/live.h"
 #include "cases.h"
 
-#include <string.h>
-
 static struct fl_live_page page;
 
-static int clean(void **state)
+static void clean(void)
 {
-    (void)state;
     memset(&page, 0, sizeof page);
-    return 0;
 }
 
 CASE(a_list_has_the_terms_that_come_with_it)
@@ -66,7 +62,4 @@ CASE(a_page_is_none_until_it_is_published)
     assert_string_equal(page.library, "12.34.56-a-name");
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = clean);
-}
+CASES_MAIN(.setup = clean)

@@ -3,29 +3,22 @@
 #include "stats/stats.h"
 #include "cases.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { MIB = 1 << 20, THREADS = 4, ROUNDS = 20000 };
 
 static char path[] = "/tmp/fl-profile-XXXXXX";
 
-static int begin(void **state)
+static void begin(void)
 {
     int fd = mkstemp(path);
-    (void)state;
     fl_sys_boot();
-    return fd < 0 || close(fd) != 0;
+    assert_true(fd >= 0 && close(fd) == 0);
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
-    return unlink(path);
+    assert_int_equal(unlink(path), 0);
 }
 
 /* The sample of that number: behind the head, as readers find it. */
@@ -217,7 +210,4 @@ CASE(a_file_has_addresses_and_no_data)
     assert_int_equal(fl_profile_write("/nonexistent/file", &now), -ENOENT);
 }
 
-int main(void)
-{
-    return RUN_CASES(.group_setup = begin, .group_teardown = end);
-}
+CASES_MAIN(.group_setup = begin, .group_teardown = end)

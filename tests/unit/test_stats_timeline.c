@@ -4,33 +4,26 @@
 #include "cases.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static char path[] = "/tmp/fl-timeline-XXXXXX";
 static char text[8 << 20];
 
-static int begin(void **state)
+static void begin(void)
 {
     int fd = mkstemp(path);
-    (void)state;
     fl_sys_boot();
-    return fd < 0 || close(fd) != 0 || fl_timeline_begin();
+    assert_true(fd >= 0 && close(fd) == 0);
+    assert_int_equal(fl_timeline_begin(), 0);
 }
 
-static int each(void **state)
+static void each(void)
 {
-    (void)state;
     fl_timeline_fork_child(); /* as if nothing had been */
-    return 0;
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
-    return unlink(path);
+    assert_int_equal(unlink(path), 0);
 }
 
 static void write_and_read(void)
@@ -121,7 +114,4 @@ CASE(threads_write_it_while_it_is_read)
     assert_int_equal(count("\"ts\":0.001"), written);
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = each, .group_setup = begin, .group_teardown = end);
-}
+CASES_MAIN(.setup = each, .group_setup = begin, .group_teardown = end)

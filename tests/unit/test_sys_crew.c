@@ -5,16 +5,12 @@
 #include "unit/crew_fixture.h"
 #include "unit/guest_fixture.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 static long faults(int who)
 {
@@ -40,7 +36,6 @@ CASE(each_kind_fills_the_range_and_nothing_else)
         assert_int_equal(resident(all), odd.len);
         empty(all);
     }
-    assert_int_equal(fl_sys_linux.unmap(all), 0);
 }
 
 CASE(huge_pages_are_filled_as_huge_pages)
@@ -58,7 +53,6 @@ CASE(huge_pages_are_filled_as_huge_pages)
         }
         empty(r);
     }
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 /* A helper that gets no CPU does nothing; then the next round counts. */
@@ -77,7 +71,6 @@ CASE(helpers_take_faults_off_the_caller)
         }
         assert_true(own <= all - all / 10);
     }
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 CASE(what_is_short_or_may_not_be_shared_is_done_alone)
@@ -103,7 +96,6 @@ CASE(what_is_short_or_may_not_be_shared_is_done_alone)
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
     assert_int_equal(used, FL_CREW_ALONE);
     assert_int_equal(atomic_load(&guests.begun), 0);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 CASE(helpers_are_fewer_than_the_cpus)
@@ -118,7 +110,6 @@ CASE(helpers_are_fewer_than_the_cpus)
                         fl_min(helpers, (size_t)CPU_COUNT(&cpus) - 1));
         empty(r);
     }
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 CASE(a_refusal_is_passed_on_and_ends_the_work)
@@ -139,7 +130,6 @@ CASE(a_refusal_is_passed_on_and_ends_the_work)
         }
         assert_int_equal(fl_sys_linux.map_at(page), 0);
     }
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 CASE(memory_that_may_not_be_written_is_refused)
@@ -151,7 +141,6 @@ CASE(memory_that_may_not_be_written_is_refused)
         assert_int_not_equal(fl_sys_linux.populate(r), 0);
     }
     assert_int_equal(resident(r), 0);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 CASE(without_a_thread_the_caller_does_it)
@@ -164,7 +153,6 @@ CASE(without_a_thread_the_caller_does_it)
     assert_int_equal(used, FL_CREW_ALONE);
     assert_int_equal(resident(r), r.len);
     atomic_store(&guests.refusals, 0);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 CASE(signals_stay_as_they_are)
@@ -183,7 +171,6 @@ CASE(signals_stay_as_they_are)
     }
     sigemptyset(&before);
     assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 CASE(nothing_of_a_ring_stays)
@@ -201,7 +188,6 @@ CASE(nothing_of_a_ring_stays)
         assert_null(strstr(line, "io_uring"));
     }
     fclose(maps);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 /* The end of a ring is signalled to the thread that had it: so a program's thread must have
@@ -215,7 +201,6 @@ CASE(a_program_s_thread_is_not_interrupted_afterwards)
     assert_int_equal(fl_sys_linux.populate_shared(r, 4), 0);
     assert_int_equal(epoll_wait(ep, &event, 1, 100), 0);
     close(ep);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 static void *fill_some(void *arg)
@@ -245,7 +230,6 @@ CASE(many_threads_fill_at_once)
     for (size_t i = 0; i < 6; i++) {
         assert_int_equal(pthread_join(t[i], &good), 0);
         assert_non_null(good);
-        assert_int_equal(fl_sys_linux.unmap(r[i]), 0);
     }
 }
 
@@ -254,5 +238,5 @@ int main(void)
     if (!can_share("test_sys_crew")) {
         return CANNOT_SHARE;
     }
-    return RUN_CASES();
+    return RUN_CASES(.teardown = unmap_all);
 }

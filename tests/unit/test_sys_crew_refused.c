@@ -3,7 +3,6 @@
 #include "cases.h"
 #include "unit/crew_fixture.h"
 
-#include <errno.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -11,7 +10,6 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { KILLED = 200, WITH_RING = 201, POPULATE_WRITE = 23 };
 

@@ -2,15 +2,12 @@
 #include "sys/sys.h"
 #include "cases.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
+#include <sched.h>
 
 /* What the thread found: it must not print, or fail a test, itself. */
 static struct {

@@ -3,14 +3,10 @@
 #include "cases.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/single_threaded.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 static struct fl_guest guest;
 static _Thread_local int own = 7;
@@ -18,13 +14,11 @@ static _Atomic int begun, seen_own, seen_tid;
 static _Atomic bool may_end;
 static char status[4096];
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     atomic_store(&begun, 0);
     atomic_store(&may_end, false);
     own = 1;
-    return 0;
 }
 
 /* System calls and its own storage: all that a guest may use. */

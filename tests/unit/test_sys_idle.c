@@ -3,10 +3,6 @@
 #include "sys/crew.h"
 #include "cases.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 /* Lists by node; NULL: there is no such node. */
 static struct drawn {
     const char *cpulist[4];
@@ -78,15 +74,13 @@ static int drawn_where(size_t n, const uintptr_t addr[], int out_id[])
 }
 
 /* Two sockets of eight. */
-static int draw(void **state)
+static void draw(void)
 {
-    (void)state;
     drawn = (struct drawn){.cpulist = {"0-3,8-11", "4-7,12-15"}, .allowed = "0-15", .running = 1};
     fl_sys.read_file = drawn_read_file;
     fl_nodes.here = drawn_here;
     fl_nodes.cpus = drawn_cpus;
     fl_nodes.where = drawn_where;
-    return 0;
 }
 
 static unsigned idle_on(const char *list)
@@ -201,7 +195,4 @@ CASE(a_container_s_cpu_limit_binds_helpers)
     }
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = draw);
-}
+CASES_MAIN(.setup = draw)

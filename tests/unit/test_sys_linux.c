@@ -3,36 +3,28 @@
 #include "cases.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { LEN = 1 << 20 };
 
 static char dir[32], path[64]; /* a folder of the case's own; a file in it */
 
-static int make_folder(void **state)
+static void make_folder(void)
 {
-    (void)state;
     snprintf(dir, sizeof dir, "/tmp/fl_test_XXXXXX");
-    bool made = mkdtemp(dir) != NULL;
+    assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/file", dir);
-    return made ? 0 : -1;
 }
 
-static int remove_folder(void **state)
+static void remove_folder(void)
 {
-    (void)state;
     (void)unlink(path);
-    return rmdir(dir);
+    assert_int_equal(rmdir(dir), 0);
 }
 
 static struct fl_range reserved(void)
@@ -267,7 +259,4 @@ CASE(waiting_ends_by_value_or_time)
     assert_int_equal(fl_sys_linux.wake(&word, 1), 0);
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = make_folder, .teardown = remove_folder);
-}
+CASES_MAIN(.setup = make_folder, .teardown = remove_folder)

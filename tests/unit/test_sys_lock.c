@@ -4,23 +4,19 @@
 #include "cases.h"
 #include "unit/fake_sys.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <string.h>
 
 #define THP "/sys/kernel/mm/transparent_hugepage/"
 
 static struct fl_lock a, b;
 static unsigned long shared; /* guarded by a */
 
-static int each(void **state)
+static void each(void)
 {
-    (void)state;
     fake_install();
     fl_lock_init(&a, FL_RANK_REGION);
     fl_lock_init(&b, FL_RANK_LEAF);
-    return 0;
 }
 
 static void *add_many(void *arg)
@@ -289,7 +285,4 @@ CASE(page_sizes_come_from_the_kernel)
     }
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = each);
-}
+CASES_MAIN(.setup = each)

@@ -3,17 +3,13 @@
 #include "cases.h"
 #include "unit/crew_fixture.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 static void write_to(struct fl_range r, int with)
 {
@@ -56,12 +52,6 @@ static int move(struct fl_range from, struct fl_range to, size_t *out)
     return rc;
 }
 
-static void unmap(struct fl_range a, struct fl_range b)
-{
-    assert_int_equal(fl_sys_linux.unmap(a), 0);
-    assert_int_equal(fl_sys_linux.unmap(b), 0);
-}
-
 CASE(pages_move_with_what_is_in_them)
 {
     for (int huge = 0; huge < 2; huge++) {
@@ -76,7 +66,6 @@ CASE(pages_move_with_what_is_in_them)
         assert_true(is_full_of(to, 0x5a));
         assert_true(is_full_of(from, 0)); /* mapped still, with nothing in it */
         write_to(to, 1);                  /* and nothing is held up any more */
-        unmap(from, to);
     }
 }
 
@@ -91,7 +80,6 @@ CASE(holes_are_passed_over)
     assert_true(is_full_of(part(to, 0, MIB(1)), 0x5a) &&
                 is_full_of(part(to, MIB(6), MIB(2)), 0x5a));
     assert_true(is_full_of(part(to, MIB(1), MIB(5)), 0));
-    unmap(from, to);
 }
 
 CASE(what_is_there_is_not_replaced)
@@ -109,7 +97,6 @@ CASE(what_is_there_is_not_replaced)
     assert_true(is_full_of(part(to, 0, first), 0x5a));
     assert_true(is_full_of(part(to, MIB(3), 4096), 0x77));
     assert_true(is_full_of(part(from, MIB(3), MIB(1)), 0x5a));
-    unmap(from, to);
 }
 
 static struct fl_range source, target;
@@ -138,7 +125,6 @@ CASE(what_a_child_shares_does_not_move)
         write_to(source, 0x5b); /* after the child's end it is the parent's own again */
         assert_int_equal(move(source, target, &moved), 0);
         assert_true(is_full_of(target, 0x5b));
-        unmap(source, target);
     }
 }
 
@@ -152,7 +138,6 @@ CASE(a_piece_of_two_maps_is_refused)
     assert_int_equal(move(part(from, 0, MIB(2)), to, &moved), 0);
     assert_int_equal(move(part(from, MIB(2), MIB(2)), part(to, MIB(2), MIB(2)), &moved), 0);
     assert_true(is_full_of(to, 0x5a));
-    unmap(from, to);
 }
 
 CASE(descriptors_are_open_while_it_lasts)
@@ -172,7 +157,6 @@ CASE(descriptors_are_open_while_it_lasts)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     assert_int_equal(fl_sys_linux.move_begin(to, &fd), -EMFILE);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
-    assert_int_equal(fl_sys_linux.unmap(to), 0);
 }
 
 CASE(another_registration_is_left_alone)
@@ -190,7 +174,6 @@ CASE(another_registration_is_left_alone)
     close(theirs);
     assert_int_equal(fl_sys_linux.move_begin(to, &fd), 0);
     fl_sys_linux.move_end(fd, to);
-    assert_int_equal(fl_sys_linux.unmap(to), 0);
 }
 
 static int move_as_nobody(void)
@@ -227,13 +210,12 @@ CASE(a_program_that_has_confined_itself_is_asked_for_nothing)
 
 static bool can_move(void)
 {
-    struct fl_range to = map(fl_page.huge), from = filled(fl_page.huge, 1, true);
+    struct fl_range to = map(fl_page.huge);
     int fd, rc = fl_sys_linux.move_begin(to, &fd);
 
     if (rc == 0) {
         fl_sys_linux.move_end(fd, to);
     }
-    unmap(from, to);
     return rc != -ENOSYS && rc != -EPERM;
 }
 
@@ -244,5 +226,5 @@ int main(void)
         printf("SKIP test_sys_move: needs UFFDIO_MOVE (Linux 6.8) and huge pages of 2 MiB\n");
         return 77;
     }
-    return RUN_CASES();
+    return RUN_CASES(.teardown = unmap_all);
 }

@@ -3,12 +3,9 @@
 #include "sys/sys.h"
 #include "cases.h"
 
-#include <errno.h>
 #include <numaif.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 static struct fl_node_ids allowed;
 static int first, last; /* of the nodes allowed */
@@ -42,10 +39,9 @@ static int is_refused(void)
     return rc;
 }
 
-static int each(void **state)
+static void each(void)
 {
-    (void)state;
-    return fl_nodes_linux.set_policy(MPOL_DEFAULT, NULL);
+    assert_int_equal(fl_nodes_linux.set_policy(MPOL_DEFAULT, NULL), 0);
 }
 
 static void assert_policy(int mode, const struct fl_node_ids *ids)

@@ -3,14 +3,10 @@
 #include "cases.h"
 #include "unit/crew_fixture.h"
 
-#include <errno.h>
 #include <linux/seccomp.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #define KIB(n) ((size_t)(n) << 10)
 
@@ -56,7 +52,6 @@ CASE(huge_pages_are_whole_and_own)
     empty(r);
     assert_split(r, 0, 0); /* what is not there is not split */
     assert_survey(r, 0, 0);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 CASE(what_is_split_is_found_in_whole_huge_pages)
@@ -76,7 +71,6 @@ CASE(what_is_split_is_found_in_whole_huge_pages)
     assert_int_equal(fl_sys_linux.advise(part(r, MIB(2), MIB(2)), FL_ADVICE_COLLAPSE), 0);
     assert_split(part(r, 0, MIB(6)), 0, 0);
     assert_survey(part(r, MIB(2), MIB(2)), MIB(2), MIB(2));
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 static struct fl_range memory;
@@ -119,7 +113,6 @@ CASE(after_fork_the_kernel_tells_what_is_whose)
     assert_split(memory, MIB(4), MIB(2));
     assert_int_equal(fl_sys_linux.advise(memory, FL_ADVICE_COLLAPSE), 0);
     assert_split(memory, 0, 0);
-    assert_int_equal(fl_sys_linux.unmap(memory), 0);
 }
 
 static void assert_touched(struct fl_range all, unsigned most, size_t n,
@@ -153,7 +146,6 @@ static void look_for_what_was_touched(void)
     assert_touched(r, 8, 2, want);
     want[0] = part(r, KIB(8), KIB(4)); /* a part of one */
     assert_touched(part(r, KIB(8), MIB(1)), 8, 1, want);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 static void assert_present(struct fl_range r, size_t bytes)
@@ -186,7 +178,6 @@ static void look_for_what_is_present(size_t zeros)
     assert_int_equal(fl_sys_linux.unmap(part(r, MIB(2), MIB(2))), 0);
     memset((void *)r.base, 1, MIB(1));
     assert_present(r, MIB(1)); /* nothing is mapped amid it */
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 /* ioctl(2) answers as before Linux 6.7. */
@@ -217,7 +208,6 @@ CASE(what_was_only_read_holds_nothing)
     assert_touched(r, 8, 0, NULL);
     memset((void *)written.base, 1, written.len);
     assert_touched(r, 8, 1, &written);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 CASE(the_kernel_tells_what_was_touched)
@@ -251,7 +241,6 @@ CASE(children_do_not_get_what_is_kept)
     assert_int_equal(fl_sys_linux.advise(kept, FL_ADVICE_FORK), 0);
     assert_int_equal(status_of_child(NULL, memory_is_as_it_was), 0);
     assert_int_equal(memory_is_as_it_was(), 0);
-    assert_int_equal(fl_sys_linux.unmap(memory), 0);
 }
 
 static int as_nobody(void)
@@ -307,7 +296,6 @@ CASE(a_confined_process_does_not_ask)
     assert_int_equal(fl_sys_linux.present(r, &present), -EPERM);
     fl_sys_confine(false);
     assert_int_equal(fl_sys_linux.touched(r, found, 4), 0);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 int main(void)
@@ -318,5 +306,5 @@ int main(void)
         printf("SKIP test_sys_pagemap: needs PAGEMAP_SCAN (Linux 6.7) and huge pages of 2 MiB\n");
         return 77;
     }
-    return RUN_CASES();
+    return RUN_CASES(.teardown = unmap_all);
 }

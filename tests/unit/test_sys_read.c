@@ -3,12 +3,8 @@
 #include "sys/sys.h"
 #include "cases.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { LEN = 24 << 20, EDGE = 1 << 20 };
 
@@ -20,27 +16,22 @@ static unsigned char byte_at(uint64_t offset)
     return (unsigned char)(offset * 131 ^ offset >> 9);
 }
 
-static int make_file(void **state)
+static void make_file(void)
 {
-    (void)state;
     fl_sys_boot();
     memory = mmap(NULL, LEN + 2 * EDGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int fd = mkstemp(path);
-    if (memory == MAP_FAILED || fd < 0) {
-        return -1;
-    }
+    assert_true(memory != MAP_FAILED && fd >= 0);
     for (size_t i = 0; i < LEN; i++) {
         memory[i] = byte_at(i);
     }
-    bool written = write(fd, memory, LEN) == LEN;
+    assert_int_equal(write(fd, memory, LEN), LEN);
     close(fd);
-    return written ? 0 : -1;
 }
 
-static int drop_file(void **state)
+static void drop_file(void)
 {
-    (void)state;
-    return unlink(path);
+    assert_int_equal(unlink(path), 0);
 }
 
 static size_t told;
@@ -143,7 +134,4 @@ CASE(what_cannot_be_read_says_why)
     }
 }
 
-int main(void)
-{
-    return RUN_CASES(.group_setup = make_file, .group_teardown = drop_file);
-}
+CASES_MAIN(.group_setup = make_file, .group_teardown = drop_file)

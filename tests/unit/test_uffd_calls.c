@@ -6,8 +6,8 @@
 #include "uffd/uffd.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <sys/eventfd.h>
+#include <sched.h>
 
 enum { CALLERS = 3, CALLS = 4000 };
 

@@ -39,9 +39,8 @@ static uint64_t run_c(struct fl_region *r)
 }
 
 /* a: at once after a call. b: 100 ns after. c: 1000 ns after. */
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     worker_begin(0);
     for (int i = 0; i < JOBS; i++) {
         runs[i] = call_within[i] = 0;
@@ -50,7 +49,6 @@ static int begin(void **state)
     fl_worker_add(&worker, run_a, 0);
     fl_worker_add(&worker, run_b, 100);
     fl_worker_add(&worker, run_c, 1000);
-    return 0;
 }
 
 static void assert_runs(int a, int b, int c)
@@ -163,7 +161,4 @@ CASE(without_jobs_it_sleeps)
     assert_int_equal(worker.state, FL_WORKER_ASLEEP);
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = begin, .teardown = worker_end);
-}
+CASES_MAIN(.setup = begin, .teardown = worker_end)

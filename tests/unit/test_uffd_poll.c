@@ -1,11 +1,11 @@
 /* How the thread sleeps: in poll, in a descriptor table of its own; it watches for pressure while
  * something may be given back, is woken by a signal, and no wake is lost, nor sent to another
  * thread. */
+#include "await.h"
 #include "uffd/internal.h"
 #include "cases.h"
 #include "unit/uffd_fixture.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 
@@ -19,15 +19,13 @@ static uint64_t at_once(struct fl_region *r)
     return FL_JOB_IDLE;
 }
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     worker_begin(DECAY_MS);
     fake_events_file(psi, false);
     fl_worker_add(&worker, at_once, 0);
     runs = 0;
     atomic_store(&more, true);
-    return 0;
 }
 
 CASE(it_polls_while_something_ages)
@@ -122,9 +120,7 @@ CASE(it_waits_for_a_signal_that_is_late)
     assert_true(atomic_compare_exchange_strong(&worker.state, &asleep, FL_WORKER_CALLED));
     unsigned from = fake_events.polls;
     pass_ns(TICK_NS);
-    while (fake_events.polls == from) { /* it is out of its sleep, and in that wait */
-        sched_yield();
-    }
+    FL_AWAIT(fake_events.polls != from); /* it is out of its sleep, and in that wait */
     assert_int_equal(runs, 1);
     fake_events_stray_wake();
     await(&runs, 2);
@@ -177,9 +173,7 @@ CASE(where_poll_is_refused_it_goes_on_without)
     atomic_store(&fake_events.poll_rc, -EINVAL);
     fl_worker_call(&worker, false); /* out of the poll that goes on */
     await(&runs, 2);
-    while (fake_events_open(NULL) != 0) {
-        sched_yield();
-    }
+    FL_AWAIT(fake_events_open(NULL) == 0);
     atomic_store(&fake_events.poll_rc, 0);
     let_it_tick();
     let_it_tick();
@@ -236,9 +230,7 @@ CASE(another_source_is_listened_to)
     await(&runs, 2);
     atomic_store(&fake_events.poll_rc, -EPERM);
     fl_worker_call(&worker, false);
-    while (fake_events_open(NULL) != 0) {
-        sched_yield();
-    }
+    FL_AWAIT(fake_events_open(NULL) == 0);
     assert_int_equal(told_last, 0);
     assert_int_equal(fake_events_open(NULL), 0);
 }
@@ -264,9 +256,7 @@ CASE(an_interrupted_poll_goes_on)
     fl_worker_call(&worker, false);
     await(&runs, 2);
     unsigned polls = fake_events.polls;
-    while (fake_events.polls < polls + 10) {
-        sched_yield();
-    }
+    FL_AWAIT(fake_events.polls >= polls + 10);
     assert_int_equal(ticks, 0);
     atomic_store(&fake_events.poll_rc, 0);
     let_it_tick();
@@ -304,7 +294,4 @@ CASE(a_child_signals_no_thread)
     assert_int_equal(worker.state, FL_WORKER_ASLEEP);
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = begin, .teardown = worker_end);
-}
+CASES_MAIN(.setup = begin, .teardown = worker_end)

@@ -3,19 +3,15 @@
 #include "cases.h"
 #include "unit/uffd_fixture.h"
 
-#include <string.h>
-
 #define SECOND UINT64_C(1000000000)
 
 static const char psi[] = "/proc/pressure/memory";
 static const char v2_psi[] = "/sys/fs/cgroup/a/b/memory.pressure";
 static const char v2_events[] = "/sys/fs/cgroup/a/b/memory.events";
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     worker_begin(1000u * DECAY_MS); /* ticks are far away: what goes back is the pressure's doing */
-    return 0;
 }
 
 /* 4 MiB free, and the thread watches. */
@@ -209,7 +205,4 @@ CASE(the_watch_ends_with_what_is_held)
     assert_int_equal(fake_events_open(psi), 1);
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = begin, .teardown = worker_end);
-}
+CASES_MAIN(.setup = begin, .teardown = worker_end)

@@ -3,14 +3,11 @@
 #include "cases.h"
 #include "unit/uffd_fixture.h"
 
-#include <errno.h>
 #define LINGER_NS UINT64_C(1000000000)
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     worker_begin(DECAY_MS);
-    return 0;
 }
 
 CASE(a_refused_thread_is_asked_for_again)
@@ -185,7 +182,7 @@ CASE(a_confined_process_starts_none)
 CASE(a_fork_s_child_starts_its_own)
 {
     worker_start();
-    worker_end(NULL); /* fork leaves it there; here it must not write to what is changed below */
+    worker_end(); /* fork leaves it there; here it must not write to what is changed below */
     atomic_store(&worker.state, FL_WORKER_ASLEEP);
     fl_worker_fork_child(&worker);
     assert_int_equal(worker.state, FL_WORKER_NONE);
@@ -193,7 +190,4 @@ CASE(a_fork_s_child_starts_its_own)
     assert_int_equal(guests.begun, 2);
 }
 
-int main(void)
-{
-    return RUN_CASES(.setup = begin, .teardown = worker_end);
-}
+CASES_MAIN(.setup = begin, .teardown = worker_end)
