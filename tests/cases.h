@@ -38,7 +38,7 @@ static struct {
 } fl_cases;
 
 /* The compiler may order constructors as it likes: the list is sorted by lines. */
-static void fl_case_join(unsigned line, const char *name, CMUnitTestFunction f)
+static inline void fl_case_join(unsigned line, const char *name, CMUnitTestFunction f)
 {
     size_t i = fl_cases.n++;
 
@@ -101,6 +101,38 @@ static inline void assert_says(const char *text, const char *wanted)
     if (strstr(text, wanted) == NULL) {
         fail_msg("'%s' is not in:\n%s", wanted, text);
     }
+}
+
+/* How often `part` stands in `text`. */
+static inline size_t count_of(const char *text, const char *part)
+{
+    size_t n = 0;
+
+    for (; (text = strstr(text, part)) != NULL; text++) {
+        n++;
+    }
+    return n;
+}
+
+/* What is in a file, as far as there is room; its length. No such file ends the case. */
+static inline size_t read_text(const char *path, char *text, size_t size)
+{
+    FILE *file = fopen(path, "re");
+
+    assert_non_null(file);
+    size_t len = fread(text, 1, size - 1, file);
+    text[len] = '\0';
+    fclose(file);
+    return len;
+}
+
+static inline void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
 }
 
 #endif

@@ -28,7 +28,7 @@ void fl_child_run_changed(const char *const argv[], void (*change)(void));
 /* As fl_child_run; another exit status than this one ends the test. */
 void fl_child_ends(int status, const char *const argv[], const char *const env[]);
 
-/* JSON, which lives as long as the program: of a text, and of a file. What is none ends the test. */
+/* JSON of a text, and of a file; it lives as long as the program. What is none ends the test. */
 const json_t *fl_child_json(const char *text);
 const json_t *fl_child_json_file(const char *path);
 

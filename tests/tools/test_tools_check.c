@@ -118,11 +118,7 @@ CASE(what_the_environment_forbids_is_told)
 
 static void write_script(const char *name, const char *text)
 {
-    FILE *script = fopen(path_of(name), "w");
-
-    assert_non_null(script);
-    fputs(text, script);
-    fclose(script);
+    write_text(path_of(name), text);
     assert_int_equal(chmod(path_of(name), 0755), 0);
 }
 

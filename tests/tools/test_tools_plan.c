@@ -7,18 +7,9 @@ static char path[] = "/tmp/faultplan-test-XXXXXX";
 
 #define RUN(status, ...) fl_child_ends(status, ARGV(FL_FAULTPLAN, __VA_ARGS__), NULL)
 
-static void write_table(const char *text)
-{
-    FILE *file = fopen(path, "we");
-
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
 CASE(it_packs_and_says_how_high)
 {
-    write_table("id,lower,upper,size\na,0,2,10\nb,1,3,20\nc,2,4,10\n");
+    write_text(path, "id,lower,upper,size\na,0,2,10\nb,1,3,20\nc,2,4,10\n");
     RUN(0, "pack", path);
     assert_says(output.out, "buffers       3\n");
     assert_says(output.out, "lower bound   30\n");
@@ -28,7 +19,7 @@ CASE(it_packs_and_says_how_high)
 
 CASE(columns_may_stand_in_any_order)
 {
-    write_table("size,comment,upper,id,lower\r\n10,first,2,a,0\r\n20,second,3,b,1");
+    write_text(path, "size,comment,upper,id,lower\r\n10,first,2,a,0\r\n20,second,3,b,1");
     RUN(0, "pack", "-o", "-", path);
     assert_true(strncmp(output.out, "id,lower,upper,size,offset,alignment\n", 37) == 0);
     assert_says(output.out, "a,0,2,10,");
@@ -38,7 +29,7 @@ CASE(columns_may_stand_in_any_order)
 
 CASE(offsets_are_multiples_of_the_alignment)
 {
-    write_table("id,lower,upper,size\n0,0,2,10\n1,0,2,10\n");
+    write_text(path, "id,lower,upper,size\n0,0,2,10\n1,0,2,10\n");
     RUN(0, "pack", "--align", "64K", "-o", "-", path);
     assert_says(output.out, ",0,65536\n");
     assert_says(output.out, ",65536,65536\n");
@@ -47,25 +38,15 @@ CASE(offsets_are_multiples_of_the_alignment)
 
 CASE(no_buffer_at_all_is_a_table_too)
 {
-    write_table("id,lower,upper,size\n");
+    write_text(path, "id,lower,upper,size\n");
     RUN(0, "pack", path);
     assert_says(output.out, "height        0\n");
     RUN(0, "draw", path);
 }
 
-static size_t count(const char *text)
-{
-    size_t n = 0;
-
-    for (const char *at = output.out; (at = strstr(at, text)) != NULL; at++) {
-        n++;
-    }
-    return n;
-}
-
 CASE(alignments_are_kept)
 {
-    write_table("id,lower,upper,size,alignment\na,0,2,10,1\nb,0,2,10,64\nc,0,2,10,64\n");
+    write_text(path, "id,lower,upper,size,alignment\na,0,2,10,1\nb,0,2,10,64\nc,0,2,10,64\n");
     RUN(0, "pack", path);
     assert_says(output.out, "height        84\n");
     RUN(0, "pack", "--align", "128", path); /* sizes too */
@@ -74,15 +55,15 @@ CASE(alignments_are_kept)
 
 CASE(pictures_show_each_buffer_with_or_without_offsets)
 {
-    write_table("id,lower,upper,size\na,0,2,10\nb,1,3,20\nc,2,4,10\nd,2,2,10\n");
+    write_text(path, "id,lower,upper,size\na,0,2,10\nb,1,3,20\nc,2,4,10\nd,2,2,10\n");
     RUN(0, "draw", path);
-    assert_int_equal(count("<rect class=\"buffer "), 3);
+    assert_int_equal(count_of(output.out, "<rect class=\"buffer "), 3);
     assert_says(output.out, "height 30 bytes");
     assert_says(output.out, "prefers-color-scheme: dark");
     assert_says(output.out, "</svg>");
-    write_table("id,lower,upper,size,offset\na,0,2,10,100\nb,1,3,20,0\n");
+    write_text(path, "id,lower,upper,size,offset\na,0,2,10,100\nb,1,3,20,0\n");
     RUN(0, "draw", path);
-    assert_int_equal(count("<rect class=\"buffer "), 2);
+    assert_int_equal(count_of(output.out, "<rect class=\"buffer "), 2);
     assert_says(output.out, "height 110 bytes");
 }
 
@@ -104,7 +85,7 @@ CASE(what_is_no_table_gets_one_line)
          ":2: an alignment that is no power of two up to"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        write_table(bad[i].text);
+        write_text(path, bad[i].text);
         RUN(125, "pack", path);
         assert_says(output.err, bad[i].said);
         assert_ptr_equal(strchr(output.err, '\n'), output.err + strlen(output.err) - 1);

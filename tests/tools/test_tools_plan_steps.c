@@ -9,16 +9,6 @@ static char trace[64];
 #define RUN(status, ...) fl_child_ends(status, ARGV(FL_FAULTPLAN, __VA_ARGS__), NULL)
 #define RECORD(status, ...) RUN(status, "record", "-o", trace, "--", __VA_ARGS__)
 
-static size_t count(const char *text, const char *part)
-{
-    size_t n = 0;
-
-    for (; (text = strstr(text, part)) != NULL; text++) {
-        n++;
-    }
-    return n;
-}
-
 /* The number behind the `nth` (from 0) `name` in what was said. */
 static double number(const char *text, const char *name, int nth)
 {
@@ -69,7 +59,7 @@ CASE(steps_of_a_program_are_written_and_packed)
     assert_true(is_equal(number(output.out, "lower bound ", 0), bound));
     assert_true(number(output.out, "ratio ", 0) < 1.05);
     RUN(0, "draw", path);
-    assert_true(is_equal((double)count(output.out, "<rect class=\"buffer "), blocks));
+    assert_true(is_equal((double)count_of(output.out, "<rect class=\"buffer "), blocks));
 }
 
 /* Of each block its alignment, the thread that asked for it and the node of its memory. */
@@ -104,7 +94,7 @@ CASE(each_run_counts_its_own_steps)
     double first = number(output.err, "faultplan: ", 0);
     RECORD(0, FL_LOOP, "fixed", "12", "declare", "2");
     assert_says(output.err, "steps of 2 contexts in");
-    assert_int_equal(count(output.err, " blocks, lower bound "), 2);
+    assert_int_equal(count_of(output.err, " blocks, lower bound "), 2);
     assert_true(number(output.err, "faultplan: ", 0) <= 3 * first);
 }
 
@@ -141,7 +131,7 @@ CASE(no_library_is_said_and_nothing_is_left)
     fl_child_ends(0, ARGV("rm", "-rf", trace), NULL);
     fl_child_ends(125, ARGV(FL_FAULTPLAN, "record", "-o", trace, "--", "true"),
                   ARGV("FAULTLESS_LIB=/nowhere/at/all.so"));
-    assert_int_equal(count(output.err, "\n"), 1);
+    assert_int_equal(count_of(output.err, "\n"), 1);
     assert_int_not_equal(stat(trace, &s), 0);
 }
 

@@ -29,14 +29,6 @@ static const char recording[] =
     "\"faultless_wall_ms\":900,\"faultless_cpu_ms\":900,\"saved_cpu_ms\":100,"
     "\"avoided_faults\":200},\"notes\":[\"a note\"]}";
 
-static void write_recording(const char *text)
-{
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
-
 CASE(threads_are_counted_where_perf_events_are_refused)
 {
     RECORD(0, "--no-perf", "-q", "-o", "-", "--", FL_SITES, "0", "20000");
@@ -84,7 +76,7 @@ CASE(wrong_options_are_refused)
 
 CASE(the_text_names_sites_by_their_share)
 {
-    write_recording(recording);
+    write_text(path, recording);
     REPORT(0, path);
     assert_says(output.out, "96.2 % of 260 faults have a site");
     const char *first = strstr(output.out, "step (x.c:7)");
@@ -108,7 +100,7 @@ CASE(a_doubtful_prediction_is_an_interval)
         const char *own = i == 0 ? certain : doubtful;
         snprintf(text, sizeof(text), "%.*s%s%s", (int)(field - recording), recording, own,
                  field + strlen("\"wall_ms\":1000,"));
-        write_recording(text);
+        write_text(path, text);
         REPORT(0, path);
         assert_true((strstr(output.out, "the run: 900.0 ms instead of 1000.0") != NULL) ==
                     (i == 0));
@@ -121,9 +113,9 @@ CASE(a_doubtful_prediction_is_an_interval)
 /* Frames of an interpreter all have its name. */
 CASE(a_caller_that_stands_several_times_in_a_row_is_named_once)
 {
-    write_recording("{\"kind\":\"faultstat record\",\"schema\":1,\"frames\":[{\"name\":\"main\"},"
-                    "{\"name\":\"loop\"},{\"name\":\"run\"},{\"name\":\"step\"}],\"stacks\":["
-                    "{\"frames\":[0,2,1,1,1,3],\"site\":3,\"kind\":0,\"span\":0,\"faults\":1}]}");
+    write_text(path, "{\"kind\":\"faultstat record\",\"schema\":1,\"frames\":[{\"name\":\"main\"},"
+                     "{\"name\":\"loop\"},{\"name\":\"run\"},{\"name\":\"step\"}],\"stacks\":["
+                     "{\"frames\":[0,2,1,1,1,3],\"site\":3,\"kind\":0,\"span\":0,\"faults\":1}]}");
     REPORT(0, path);
     assert_says(output.out, "< loop < run < main\n");
 }
@@ -140,7 +132,7 @@ CASE(long_names_of_callers_are_wrapped)
              "{\"name\":\"%s\"},{\"name\":\"step\"}],\"stacks\":["
              "{\"frames\":[0,1,2],\"site\":2,\"kind\":0,\"span\":0,\"faults\":1}]}",
              long_name[0], long_name[1]);
-    write_recording(text);
+    write_text(path, text);
     REPORT(0, path);
     const char *at = strstr(output.out, "      < y");
     assert_non_null(at);
@@ -150,7 +142,7 @@ CASE(long_names_of_callers_are_wrapped)
 
 CASE(folded_stacks_are_a_line_each)
 {
-    write_recording(recording);
+    write_text(path, recording);
     REPORT(0, "--folded", "-", path);
     assert_string_equal(output.out, "main;step;memset 100\nmain;step;memset 100\n"
                                     "main;std::map<int:>::at 50\n[jit] 10\n");
@@ -158,7 +150,7 @@ CASE(folded_stacks_are_a_line_each)
 
 CASE(the_flame_graph_is_drawn_to_scale)
 {
-    write_recording(recording);
+    write_text(path, recording);
     REPORT(0, "--flame", "-", path);
     assert_says(output.out, "<svg xmlns");
     assert_says(output.out, "all (all) 260 faults, 100.00 %");
@@ -169,7 +161,7 @@ CASE(the_flame_graph_is_drawn_to_scale)
 
 CASE(the_page_holds_all_it_needs)
 {
-    write_recording(recording);
+    write_text(path, recording);
     REPORT(0, "--html", "-", path);
     const char *page = output.out;
     assert_null(strstr(page, "src="));
@@ -210,11 +202,12 @@ CASE(what_is_no_recording_is_refused)
     static const char *const wrong[] = {"", "{}", "[1]", "{\"kind\":\"x\"}",
                                         "{\"kind\":\"faultstat record\",\"schema\":2}"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        write_recording(wrong[i]);
+        write_text(path, wrong[i]);
         REPORT(125, path);
         assert_says(output.err, path);
     }
-    write_recording(
+    write_text(
+        path,
         "{\"kind\":\"faultstat record\",\"schema\":1,\"stacks\":[{\"frames\":[7],"
         "\"site\":99,\"kind\":99,\"span\":-1,\"faults\":1}]}"); /* numbers that lead nowhere */
     REPORT(0, "--html", "-", path);
@@ -226,8 +219,9 @@ CASE(what_is_no_recording_is_refused)
 /* As versions before the intervals wrote it. */
 CASE(a_prediction_without_an_interval_has_none)
 {
-    write_recording("{\"kind\":\"faultstat record\",\"schema\":1,\"stacks\":[],"
-                    "\"prediction\":{\"of\":\"the run\",\"faultless_cpu_ms\":2.0,\"cpu_ms\":3.0}}");
+    write_text(path,
+               "{\"kind\":\"faultstat record\",\"schema\":1,\"stacks\":[],"
+               "\"prediction\":{\"of\":\"the run\",\"faultless_cpu_ms\":2.0,\"cpu_ms\":3.0}}");
     REPORT(0, path);
     assert_says(output.out, "  processor time 2.0 ms instead of 3.0, 0 faults fewer\n");
 }

@@ -181,11 +181,8 @@ CASE(generated_code_is_named_by_its_map)
     pid_t pid = getpid();
     char path[40];
     snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pid);
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    fprintf(file, "%lx 20 py::step:/x/train.py\nbroken line\n%lx 20 py::main:/x/train.py\n",
-            (unsigned long)code, (unsigned long)code + 0x40);
-    fclose(file);
+    write_text(path, "5000000 20 py::step:/x/train.py\nbroken line\n"
+                     "5000040 20 py::main:/x/train.py\n");
     struct fl_process *process = fl_processes_get(&processes, pid);
     add(process, code, code + 4096, 0, fl_modules_get_jit(&unwinder.modules, pid));
     uint64_t stack[4] = {0, code + 0x48, 0, 0x1234};
@@ -208,10 +205,7 @@ CASE(a_map_of_an_earlier_process_names_nothing)
     uint64_t address = UINT64_C(0x5000008);
     char path[40];
     snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pid);
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    fputs("5000000 20 another\n", file);
-    fclose(file);
+    write_text(path, "5000000 20 another\n");
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
     uint32_t module = fl_modules_get_jit(&unwinder.modules, pid);
     assert_null(fl_modules_name(&unwinder.modules, module, address));

@@ -49,10 +49,7 @@ static bool says_that_it_is_not_written(void)
 {
     static char text[4096];
     char wanted[128];
-    FILE *in = fopen(said, "r");
-    assert_non_null(in);
-    text[fread(text, 1, sizeof(text) - 1, in)] = '\0';
-    fclose(in);
+    (void)read_text(said, text, sizeof(text));
     snprintf(wanted, sizeof(wanted), "interrupted: %s is not written", file);
     return strstr(text, wanted) != NULL;
 }
@@ -60,17 +57,11 @@ static bool says_that_it_is_not_written(void)
 /* Would the signal end it now? While the command runs they are blocked. */
 static bool blocks(pid_t pid, int number)
 {
-    char path[40], line[128];
-    unsigned long long blocked = 0;
+    static char text[8192];
+    char path[40];
     snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    FILE *in = fopen(path, "r");
-    while (in != NULL && fgets(line, sizeof(line), in) != NULL) {
-        if (strncmp(line, "SigBlk:", 7) == 0) {
-            blocked = strtoull(line + 7, NULL, 16);
-        }
-    }
-    assert_non_null(in);
-    fclose(in);
+    (void)read_text(path, text, sizeof(text));
+    unsigned long long blocked = strtoull(strstr(text, "SigBlk:") + 7, NULL, 16);
     return (blocked >> (number - 1) & 1) != 0;
 }
 
@@ -136,12 +127,10 @@ CASE(a_comparison_that_has_not_begun_leaves_no_file)
 
 CASE(a_file_that_was_there_is_kept)
 {
-    char text[16] = "";
-    FILE *out = fopen(file, "w");
-    assert_true(out != NULL && fputs("before", out) >= 0 && fclose(out) == 0);
+    char text[16];
+    write_text(file, "before");
     interrupt_comparison();
-    FILE *in = fopen(file, "r");
-    assert_true(in != NULL && fgets(text, sizeof(text), in) != NULL && fclose(in) == 0);
+    (void)read_text(file, text, sizeof(text));
     assert_string_equal(text, "before");
 }
 

@@ -69,10 +69,7 @@ static double faults_of(pid_t pid)
     char line[1024] = "";
     unsigned long long faults = 0;
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(path, "re");
-    assert_non_null(f);
-    assert_non_null(fgets(line, sizeof(line), f));
-    fclose(f);
+    (void)read_text(path, line, sizeof(line));
     assert_int_equal(sscanf(strrchr(line, ')') + 1, " %*c %*d %*d %*d %*d %*d %*u %llu", &faults),
                      1);
     return (double)faults;

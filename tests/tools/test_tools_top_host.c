@@ -34,10 +34,7 @@ CASE(exec_ends_it)
     assert_int_equal(write(v.in, "\nx\n", 3), 3);
     assert_string_equal(fl_live_victim_line(&v), "x"); /* by cat */
     snprintf(path, sizeof(path), "/proc/%d/comm", (int)v.pid);
-    FILE *f = fopen(path, "re");
-    assert_non_null(f);
-    assert_non_null(fgets(comm, sizeof(comm), f));
-    fclose(f);
+    (void)read_text(path, comm, sizeof(comm));
     assert_string_equal(comm, "cat\n");
     TOP(1, "--batch", "-n", "1", "-p", fl_live_victim_text(v.pid));
     assert_says(output.err, ": not under faultless\n");

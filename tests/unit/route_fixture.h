@@ -3,10 +3,8 @@
 #ifndef FL_TESTS_UNIT_ROUTE_FIXTURE_H
 #define FL_TESTS_UNIT_ROUTE_FIXTURE_H
 
-#include "alloc/alloc.h"
+#include "unit/next_libc.h"
 #include "unit/region_fixture.h"
-
-#include <stdlib.h>
 
 struct fl_route fl_route;
 
@@ -27,7 +25,7 @@ static void route_begin(void)
         .threshold = KIB(64),
         .window_base = region.space.window.all.base,
         .window_len = region.space.window.all.len,
-        .next = {.malloc = malloc, .free = free, .calloc = calloc, .realloc = realloc},
+        .next = NEXT_LIBC,
         .region = &region,
         .booted = FL_BOOT_DONE,
         .boot = boot_nothing,

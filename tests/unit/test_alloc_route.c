@@ -6,7 +6,6 @@
 #include "unit/route_fixture.h"
 #include "unit/zones_fixture.h"
 
-#include <malloc.h>
 #include <pthread.h>
 
 static struct {
@@ -34,8 +33,6 @@ static void each(void)
     fl_route.caches = true;
     fl_route.next.malloc = next_malloc;
     fl_route.next.calloc = next_calloc;
-    fl_route.next.memalign = memalign;
-    fl_route.next.usable_size = malloc_usable_size;
 }
 
 CASE(large_requests_are_ours_and_small_ones_are_not)

@@ -239,11 +239,8 @@ CASE(each_row_of_the_document_is_decided_so)
     static char text[65536];
     char *at = text, *cell[CELLS];
     size_t rows = 0;
-    FILE *f = fopen(FL_NUMA_DOC, "re");
 
-    assert_non_null(f);
-    text[fread(text, 1, sizeof text - 1, f)] = '\0';
-    fclose(f);
+    (void)read_text(FL_NUMA_DOC, text, sizeof text);
     for (; next_row(&at, cell); rows++) {
         check_row(cell);
     }

@@ -25,12 +25,8 @@ CASE(json_is_one_line_with_the_program_escaped)
 CASE(table_has_a_line_a_field)
 {
     struct fl_stats_values v = {.requests = 12};
-    size_t lines = 0;
     fl_stats_format_table(&v, 0, &t);
-    for (const char *p = buf; (p = strchr(p, '\n')) != NULL; p++) {
-        lines++;
-    }
-    assert_int_equal(lines, sizeof v / sizeof(uint64_t));
+    assert_int_equal(count_of(buf, "\n"), sizeof v / sizeof(uint64_t));
     assert_says(buf, "faultless: requests 12 (large requests served, by plans too)\n");
 }
 
@@ -213,17 +209,13 @@ CASE(nothing_is_avoided_below_zero)
 CASE(prometheus_has_help_type_and_value)
 {
     struct fl_stats_values v = {.requests = 12, .in_use_bytes = 34};
-    size_t lines = 0;
     fl_stats_format_prometheus(&v, &(struct fl_stats_gpus){0}, 7, "a\"b", &t);
     assert_says(buf, "# HELP faultless_requests_total large requests served, by plans too\n"
                      "# TYPE faultless_requests_total counter\n"
                      "faultless_requests_total{pid=\"7\",program=\"a\\\"b\"} 12\n");
     assert_says(buf, "# TYPE faultless_in_use_bytes gauge\n"
                      "faultless_in_use_bytes{pid=\"7\",program=\"a\\\"b\"} 34\n");
-    for (const char *p = buf; (p = strchr(p, '\n')) != NULL; p++) {
-        lines++;
-    }
-    assert_int_equal(lines, 3 * sizeof v / sizeof(uint64_t));
+    assert_int_equal(count_of(buf, "\n"), 3 * sizeof v / sizeof(uint64_t));
 }
 
 CASE(prometheus_has_each_gpu_that_was_used)

@@ -189,10 +189,7 @@ CASE(a_file_has_addresses_and_no_data)
     const char *stack = (const char *)(sample(number) + 1);
     assert_non_null(memmem(stack, sample(number)->stack_len, secret, 16));
     assert_int_equal(fl_profile_write(path, &now), 0);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    size_t all = fread(text, 1, sizeof text, file);
-    (void)fclose(file);
+    size_t all = read_text(path, text, sizeof text);
     memcpy(&head, text, sizeof head);
     assert_memory_equal(head.magic, FL_PROFILE_MAGIC, sizeof head.magic);
     assert_int_equal(head.slots, 1);

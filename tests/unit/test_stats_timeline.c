@@ -29,20 +29,7 @@ static void end(void)
 static void write_and_read(void)
 {
     assert_int_equal(fl_timeline_write(path, 42, "a\"b"), 0);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-}
-
-static size_t count(const char *part)
-{
-    size_t n = 0;
-
-    for (const char *at = text; (at = strstr(at, part)) != NULL; at++) {
-        n++;
-    }
-    return n;
+    (void)read_text(path, text, sizeof text);
 }
 
 CASE(spans_and_moments_have_their_words)
@@ -53,7 +40,7 @@ CASE(spans_and_moments_have_their_words)
     fl_timeline_span(FL_TIMELINE_MOVE, 0, 5); /* it began before there was a timeline */
     fl_timeline_moment(FL_TIMELINE_DROP, 3);
     write_and_read();
-    assert_int_equal(count("\"ph\":"), 3);
+    assert_int_equal(count_of(text, "\"ph\":"), 3);
     assert_says(text, "\"args\":{\"name\":\"a\\\"b\",\"events left out before\":0}");
     assert_says(text, "{\"ph\":\"X\",\"name\":\"step\",\"pid\":42,");
     assert_says(text, "\"args\":{\"context\":7,\"planned\":1}}");
@@ -68,7 +55,7 @@ CASE(the_last_events_are_kept)
         fl_timeline_moment(FL_TIMELINE_PLAN, i);
     }
     write_and_read();
-    assert_int_equal(count("\"plan made\""), FL_TIMELINE_EVENTS);
+    assert_int_equal(count_of(text, "\"plan made\""), FL_TIMELINE_EVENTS);
     assert_says(text, "\"events left out before\":100}");
     assert_null(strstr(text, "\"bytes\":99}"));
     assert_says(text, "\"bytes\":100}");
@@ -82,7 +69,7 @@ CASE(a_child_of_fork_has_its_own)
     fl_timeline_fork_child();
     fl_timeline_moment(FL_TIMELINE_PLAN, 2);
     write_and_read();
-    assert_int_equal(count("\"plan made\""), 1);
+    assert_int_equal(count_of(text, "\"plan made\""), 1);
     assert_says(text, "\"bytes\":2}");
 }
 
@@ -107,11 +94,12 @@ CASE(threads_write_it_while_it_is_read)
     }
     write_and_read();
     size_t written =
-        count("\"purge\""); /* one that was a whole ring late left its place to another */
+        count_of(text, "\"purge\""); /* one that was a whole ring late left its place to another */
     assert_in_range(written, FL_TIMELINE_EVENTS - 2, FL_TIMELINE_EVENTS);
-    assert_int_equal(count("\"bytes\":1}") + count("\"bytes\":2}") + count("\"bytes\":3}"),
+    assert_int_equal(count_of(text, "\"bytes\":1}") + count_of(text, "\"bytes\":2}") +
+                         count_of(text, "\"bytes\":3}"),
                      written);
-    assert_int_equal(count("\"ts\":0.001"), written);
+    assert_int_equal(count_of(text, "\"ts\":0.001"), written);
 }
 
 CASES_MAIN(.setup = each, .group_setup = begin, .group_teardown = end)
