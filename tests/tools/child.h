@@ -13,23 +13,34 @@ struct fl_output {
     char err[FL_OUTPUT_LEN];
 };
 
+/* Of the program that ran last. */
+extern struct fl_output output;
+
+#define ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
+
 /* Run argv[0]; any failure to do so ends the test.
  *   argv   ends with NULL.
  *   env    NAME=VALUE to set, NAME to remove; ends with NULL; may be NULL. */
-void fl_child_run(struct fl_output *output, const char *const argv[], const char *const env[]);
+void fl_child_run(const char *const argv[], const char *const env[]);
+/* As fl_child_run; the child calls `change` before its exec of a file that it may then have no
+ * right to look up. */
+void fl_child_run_changed(const char *const argv[], void (*change)(void));
+/* As fl_child_run; another exit status than this one ends the test. */
+void fl_child_ends(int status, const char *const argv[], const char *const env[]);
 
-/* Ends the test unless `wanted` stands in `text`. */
-void assert_says(const char *text, const char *wanted);
+/* JSON of a text, and of a file; it lives as long as the program. What is none ends the test. */
+const json_t *fl_child_json(const char *text);
+const json_t *fl_child_json_file(const char *path);
 
-/* Parse text as JSON; failing that ends the test. The caller owns the result. */
-json_t *fl_child_json(const char *text);
-
-/* The number at `key` of an object; its absence ends the test. */
+/* What an object has at `key`: a number, a text, an element of an array. Its absence ends the
+ * test. */
 double fl_child_number(const json_t *object, const char *key);
+const char *fl_child_text(const json_t *object, const char *key);
+const json_t *fl_child_item(const json_t *object, const char *key, size_t i);
 
 /* A folder of the test's own, "" until it is made; setup and teardown of a group. */
 extern char fl_child_folder[32];
-int fl_child_make_folder(void **state);
-int fl_child_remove_folder(void **state);
+void fl_child_make_folder(void);
+void fl_child_remove_folder(void);
 
 #endif

@@ -1,29 +1,22 @@
 /* fork, two pipes, exec with LD_PRELOAD. */
 #include "live_victim.h"
+#include "unit/cmocka_all.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 const char *const fl_live_victim_still[] = {"LD_PRELOAD=" FL_LIBRARY, "FAULTLESS_DISABLE=worker",
                                             NULL};
 
-struct fl_live_victim fl_live_victim_begin(const char *what, const char *const env[])
-{
-    return fl_live_victim_start((const char *const[]){FL_LIVE, what, NULL}, env);
-}
+static struct fl_live_victim running[8];
+static size_t nrunning;
 
 struct fl_live_victim fl_live_victim_start(const char *const argv[], const char *const env[])
 {
@@ -48,7 +41,8 @@ struct fl_live_victim fl_live_victim_start(const char *const argv[], const char 
     }
     close(in[0]);
     close(out[1]);
-    return v;
+    assert_true(nrunning < sizeof(running) / sizeof(running[0]));
+    return running[nrunning++] = v;
 }
 
 const char *fl_live_victim_line(const struct fl_live_victim *v)
@@ -68,13 +62,33 @@ const char *fl_live_victim_line(const struct fl_live_victim *v)
     return line;
 }
 
-int fl_live_victim_end(struct fl_live_victim *v)
+int fl_live_victim_end(const struct fl_live_victim *v)
 {
+    struct fl_live_victim ended = *v; /* it may stand in the list */
+    size_t i = 0;
     int status;
-    close(v->in);
-    assert_int_equal(waitpid(v->pid, &status, 0), v->pid);
-    close(v->out);
+    for (; running[i].pid != ended.pid; i++) {
+        assert_true(i < nrunning);
+    }
+    running[i] = running[--nrunning];
+    close(ended.in);
+    assert_int_equal(waitpid(ended.pid, &status, 0), ended.pid);
+    close(ended.out);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void fl_live_victims_end_well(void)
+{
+    while (nrunning > 0) {
+        assert_int_equal(fl_live_victim_end(&running[nrunning - 1]), 0);
+    }
+}
+
+struct fl_live_victim fl_live_victim_begin(const char *what, const char *const env[])
+{
+    struct fl_live_victim v = fl_live_victim_start(ARGV(FL_LIVE, what), env);
+    v.said = fl_child_json(fl_live_victim_line(&v));
+    return v;
 }
 
 const char *fl_live_victim_text(pid_t pid)
@@ -84,52 +98,14 @@ const char *fl_live_victim_text(pid_t pid)
     return text;
 }
 
-const json_t *fl_live_victim_top(pid_t pid, json_t **root)
+const json_t *fl_live_victim_top(pid_t pid)
 {
-    static struct fl_output output;
-    FL_LIVE_VICTIM_TOP(&output, "--json", "-n", "1", "-p", fl_live_victim_text(pid));
+    TOP(0, "--json", "-n", "1", "-p", fl_live_victim_text(pid));
     assert_string_equal(output.err, "");
-    assert_int_equal(output.status, 0);
-    *root = fl_child_json(output.out);
-    const json_t *all = json_object_get(*root, "processes");
-    assert_int_equal(json_array_size(all), 1);
-    assert_int_equal(fl_child_number(json_array_get(all, 0), "pid"), pid);
-    return json_array_get(all, 0);
-}
-
-static void take(int fd, char *text, size_t size)
-{
-    ssize_t n = pread(fd, text, size - 1, 0);
-    text[n > 0 ? n : 0] = '\0';
-    close(fd);
-}
-
-void fl_live_victim_run_changed(struct fl_output *output, pid_t pid, void (*change)(void))
-{
-    const char *const argv[] = {
-        FL_FAULTSTAT, "top", "--batch", "-n", "1", "-p", fl_live_victim_text(pid), NULL};
-    union {
-        const char *const *in;
-        char *const *out;
-    } args = {.in = argv};
-    int program = open(FL_FAULTSTAT, O_RDONLY); /* its folder may be closed to `nobody` */
-    int out = memfd_create("out", MFD_CLOEXEC);
-    int err = memfd_create("err", MFD_CLOEXEC);
-    int status;
-    assert_true(program >= 0 && out >= 0 && err >= 0);
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(out, STDOUT_FILENO);
-        dup2(err, STDERR_FILENO);
-        change();
-        fexecve(program, args.out, environ);
-        _exit(99);
-    }
-    close(program);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    take(out, output->out, sizeof(output->out));
-    take(err, output->err, sizeof(output->err));
-    output->status = WEXITSTATUS(status);
+    const json_t *root = fl_child_json(output.out), *p = fl_child_item(root, "processes", 0);
+    assert_int_equal(json_array_size(json_object_get(root, "processes")), 1);
+    assert_int_equal(fl_child_number(p, "pid"), pid);
+    return p;
 }
 
 double fl_live_victim_kib(pid_t pid, const char *file, const char *key)

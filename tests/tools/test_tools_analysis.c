@@ -1,14 +1,8 @@
 /* From made-up runs to verdicts and warnings: never a time. */
+#include "cases.h"
 #include "faultstat/analysis.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { FL_N = 6 };
 
@@ -35,20 +29,17 @@ static void add(const char *name, double mean, double faults)
     }
 }
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     memset(&c, 0, sizeof(c));
     c.plan.rounds = FL_N;
     c.run = calloc(FL_PEERS_MAX * (size_t)FL_N, sizeof(*c.run));
-    return c.run != NULL ? 0 : -1;
+    assert_non_null(c.run);
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
     free(c.run);
-    return 0;
 }
 
 static void assert_conclusion(const char *wanted)
@@ -66,9 +57,8 @@ static void assert_sentence(size_t peer, const char *wanted)
     assert_memory_equal(text, wanted, strlen(wanted));
 }
 
-static void equal_rows_show_no_difference(void **state)
+CASE(equal_rows_show_no_difference)
 {
-    (void)state;
     add("a", 1, 100);
     add("b", 1, 100);
     assert_conclusion("no difference to a could be shown");
@@ -76,9 +66,8 @@ static void equal_rows_show_no_difference(void **state)
     assert_int_equal(a.warnings, 0);
 }
 
-static void the_fastest_and_its_equals_are_named(void **state)
+CASE(the_fastest_and_its_equals_are_named)
 {
-    (void)state;
     add("a", 1, 100);
     add("slow", 2, 100);
     add("half", 0.5, 100);
@@ -88,19 +77,18 @@ static void the_fastest_and_its_equals_are_named(void **state)
     fl_analysis_make(&a, &c);
     fl_analysis_conclude(&a, &c, text, sizeof(text));
     assert_memory_equal(text, "best gains most: 0.25 x the time of a (", 39);
-    assert_non_null(strstr(text, "); equal cannot be told from it"));
+    assert_says(text, "); equal cannot be told from it");
     assert_sentence(1, "slower: 2.000 x the time of a (");
     assert_sentence(3, "faster: 0.250 x the time of a (");
     fl_analysis_sentence(&a, &c, 3, text, sizeof(text));
-    assert_non_null(strstr(text, "; 0.250 x the page faults"));
+    assert_says(text, "; 0.250 x the page faults");
     fl_analysis_sentence(&a, &c, 2, text, sizeof(text));
     assert_null(strstr(text, "page faults"));
 }
 
 /* Waiting hides it in the time of the run; the processor's time shows it. */
-static void the_processors_time_is_told_where_the_time_says_nothing(void **state)
+CASE(the_processors_time_is_told_where_the_time_says_nothing)
 {
-    (void)state;
     static const double wait[2 * FL_N] = {0.06, 0.00, 0.04, 0.05, 0.03, 0.02,
                                           0.00, 0.06, 0.02, 0.04, 0.05, 0.01};
     add("a", 1, 100);
@@ -114,23 +102,21 @@ static void the_processors_time_is_told_where_the_time_says_nothing(void **state
     fl_analysis_make(&a, &c);
     fl_analysis_sentence(&a, &c, 1, text, sizeof(text));
     assert_memory_equal(text, "no difference could be shown: ", 30);
-    assert_non_null(strstr(text, "; 1.030 x the processor time"));
+    assert_says(text, "; 1.030 x the processor time");
     assert_int_equal(a.warnings, 1); /* and how it would be seen in the time */
     assert_memory_equal(a.warning[0], "rounds: the interval is wide", 28);
-    assert_non_null(strstr(a.warning[0], "--rounds 24 would about halve it"));
+    assert_says(a.warning[0], "--rounds 24 would about halve it");
 }
 
-static void rows_that_are_only_slower_leave_the_first(void **state)
+CASE(rows_that_are_only_slower_leave_the_first)
 {
-    (void)state;
     add("a", 1, 100);
     add("b", 1.1, 100);
     assert_conclusion("none is faster than a");
 }
 
-static void bad_runs_are_in_no_figure(void **state)
+CASE(bad_runs_are_in_no_figure)
 {
-    (void)state;
     add("a", 1, 100);
     add("b", 1, 100);
     add("c", 1, 100);
@@ -148,9 +134,8 @@ static void bad_runs_are_in_no_figure(void **state)
     assert_sentence(2, "not compared: shadowed by X");
 }
 
-static void the_first_that_was_measured_is_the_reference(void **state)
+CASE(the_first_that_was_measured_is_the_reference)
 {
-    (void)state;
     add("a", 1, 100);
     add("b", 1, 100);
     add("c", 0.5, 100);
@@ -163,9 +148,8 @@ static void the_first_that_was_measured_is_the_reference(void **state)
     assert_sentence(2, "faster: 0.500 x the time of b (");
 }
 
-static void steps_decide_where_there_are_some(void **state)
+CASE(steps_decide_where_there_are_some)
 {
-    (void)state;
     add("a", 1, 100);
     add("b", 1, 100);
     for (size_t i = 0; i < 2 * (size_t)FL_N; i++) {
@@ -177,9 +161,8 @@ static void steps_decide_where_there_are_some(void **state)
     assert_sentence(1, "slower: ");
 }
 
-static void what_disturbs_is_warned_of(void **state)
+CASE(what_disturbs_is_warned_of)
 {
-    (void)state;
     add("a", 1, 100);
     add("b", 0.01, 100);
     c.run[0].value[FL_METRIC_WALL_S] = 9;
@@ -190,25 +173,10 @@ static void what_disturbs_is_warned_of(void **state)
     strcpy(c.repeats_pattern, "^x");
     fl_analysis_make(&a, &c);
     assert_int_equal(a.warnings, 4);
-    assert_non_null(
-        strstr(a.warning[0], "the first run was much slower than the others: a 9000 ms"));
-    assert_non_null(strstr(a.warning[1], "outliers: b 1"));
-    assert_non_null(strstr(a.warning[2], "--step-regex '^x'"));
-    assert_non_null(strstr(a.warning[3], "a: it served no large request"));
+    assert_says(a.warning[0], "the first run was much slower than the others: a 9000 ms");
+    assert_says(a.warning[1], "outliers: b 1");
+    assert_says(a.warning[2], "--step-regex '^x'");
+    assert_says(a.warning[3], "a: it served no large request");
 }
 
-int main(void)
-{
-#define FL_CASE(test) cmocka_unit_test_setup_teardown(test, begin, end)
-    const struct CMUnitTest tests[] = {
-        FL_CASE(equal_rows_show_no_difference),
-        FL_CASE(the_fastest_and_its_equals_are_named),
-        FL_CASE(the_processors_time_is_told_where_the_time_says_nothing),
-        FL_CASE(rows_that_are_only_slower_leave_the_first),
-        FL_CASE(bad_runs_are_in_no_figure),
-        FL_CASE(the_first_that_was_measured_is_the_reference),
-        FL_CASE(steps_decide_where_there_are_some),
-        FL_CASE(what_disturbs_is_warned_of),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = begin, .teardown = end)

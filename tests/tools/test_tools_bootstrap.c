@@ -1,4 +1,5 @@
 /* The statistics of compare on synthetic samples with fixed seeds: never a time. */
+#include "cases.h"
 #include "faultstat/bootstrap.h"
 #include "faultstat/noise.h"
 #include "faultstat/rank_sum.h"
@@ -7,12 +8,6 @@
 #include "faultstat/steps.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { FL_TRIALS = 1000, FL_N = 10 };
 
@@ -116,9 +111,8 @@ static size_t count(enum fl_verdict wanted, size_t n, double mean, double sd, en
     return found;
 }
 
-static void equal_things_show_no_difference(void **state)
+CASE(equal_things_show_no_difference)
 {
-    (void)state;
     static const size_t n[] = {5, 7, 10, 20};
     for (size_t k = 0; k < sizeof(n) / sizeof(n[0]); k++) {
         for (int noise = NORMAL; noise < NOISES; noise++) {
@@ -131,9 +125,8 @@ static void equal_things_show_no_difference(void **state)
 }
 
 /* Six rows beside the first: in 95 of 100 tables no row shows a difference. */
-static void a_whole_table_of_equal_things_shows_none(void **state)
+CASE(a_whole_table_of_equal_things_shows_none)
 {
-    (void)state;
     static double value[7][FL_SAMPLES_MOST];
     uint64_t seed = 3;
     size_t clean = 0;
@@ -149,9 +142,8 @@ static void a_whole_table_of_equal_things_shows_none(void **state)
 }
 
 /* Noise of 1 %, and what else a machine does that is not loaded. */
-static void three_percent_are_found_with_ten_rounds(void **state)
+CASE(three_percent_are_found_with_ten_rounds)
 {
-    (void)state;
     static const struct {
         enum noise noise;
         size_t least; /* of 100 */
@@ -169,9 +161,8 @@ static void three_percent_are_found_with_ten_rounds(void **state)
 }
 
 /* Noise of 2 %, as of programs of a tenth of a second. The medians by themselves find much less. */
-static void more_is_found_than_by_the_medians(void **state)
+CASE(more_is_found_than_by_the_medians)
 {
-    (void)state;
     static const struct {
         enum noise noise;
         size_t least; /* of 100; by the bootstrap of the medians 73, 80, 36, 18, 63 */
@@ -184,9 +175,8 @@ static void more_is_found_than_by_the_medians(void **state)
     }
 }
 
-static void the_interval_holds_the_true_ratio(void **state)
+CASE(the_interval_holds_the_true_ratio)
 {
-    (void)state;
     enum { FL_MANY = 2000 }; /* a standard error of half a percent */
     static double value[2][FL_SAMPLES_MOST];
     uint64_t seed = 5;
@@ -206,9 +196,8 @@ static void the_interval_holds_the_true_ratio(void **state)
     assert_true(held[1] >= FL_TRIALS * 95 / 100);
 }
 
-static void too_few_values_have_no_interval(void **state)
+CASE(too_few_values_have_no_interval)
 {
-    (void)state;
     static const double value[] = {1, 2, 3, 4, 5};
     static const double zero[] = {0, 2, 3, 4, 5};
     struct fl_interval interval = {-1, -1};
@@ -220,9 +209,8 @@ static void too_few_values_have_no_interval(void **state)
     assert_true(interval.low >= 0 && interval.high <= 5);
 }
 
-static void equal_values_have_an_interval_of_one_point(void **state)
+CASE(equal_values_have_an_interval_of_one_point)
 {
-    (void)state;
     static const double four[] = {4, 4, 4, 4, 4};
     static const double two[] = {2, 2, 2, 2, 2};
     struct fl_interval interval;
@@ -233,9 +221,8 @@ static void equal_values_have_an_interval_of_one_point(void **state)
     assert_int_equal(fl_verdict_of(&interval), FL_VERDICT_NO_DIFFERENCE);
 }
 
-static void the_same_samples_give_the_same_interval(void **state)
+CASE(the_same_samples_give_the_same_interval)
 {
-    (void)state;
     static double value[2][FL_SAMPLES_MOST];
     uint64_t seed = 11;
     struct fl_interval a;
@@ -247,9 +234,8 @@ static void the_same_samples_give_the_same_interval(void **state)
 }
 
 /* The textbook's critical values: at 95 % two-sided 6 pairs cut 1, 8 cut 4, 10 cut 9. */
-static void pairs_are_ranked_exactly(void **state)
+CASE(pairs_are_ranked_exactly)
 {
-    (void)state;
     double one[FL_PAIRS_MOST + 1];
     double own[FL_PAIRS_MOST + 1];
     struct fl_interval interval = {-1, -1};
@@ -275,9 +261,8 @@ static void pairs_are_ranked_exactly(void **state)
 
 /* The textbook's critical values: at 95 % two-sided, 5 and 5 values refuse 2 pairs and less, 8 and
  * 8 refuse 13, 10 and 10 refuse 23, 5 and 7 refuse 5, 20 and 20 refuse 127. */
-static void samples_are_ranked_exactly(void **state)
+CASE(samples_are_ranked_exactly)
 {
-    (void)state;
     static const struct {
         size_t own, reference, critical;
     } table[] = {{5, 5, 2}, {8, 8, 13}, {10, 10, 23}, {5, 7, 5}, {7, 5, 5}, {20, 20, 127}};
@@ -308,9 +293,8 @@ static void samples_are_ranked_exactly(void **state)
 }
 
 /* More values than are ranked, and fewer than have the level. */
-static void the_bootstrap_stands_in(void **state)
+CASE(the_bootstrap_stands_in)
 {
-    (void)state;
     static double value[2][FL_SAMPLES_MOST];
     uint64_t seed = 17;
     draw(value, 2, 100, 1.03, 0.02, NORMAL, &seed);
@@ -320,9 +304,8 @@ static void the_bootstrap_stands_in(void **state)
 }
 
 /* Pairs that say more are not heard where the medians say otherwise. */
-static void the_interval_holds_the_ratio_of_the_medians(void **state)
+CASE(the_interval_holds_the_ratio_of_the_medians)
 {
-    (void)state;
     static double value[2][FL_SAMPLES_MOST];
     uint64_t seed = 13;
     for (size_t trial = 0; trial < FL_TRIALS; trial++) {
@@ -338,9 +321,8 @@ static void the_interval_holds_the_ratio_of_the_medians(void **state)
     }
 }
 
-static void outliers_and_a_slow_first_run_are_found(void **state)
+CASE(outliers_and_a_slow_first_run_are_found)
 {
-    (void)state;
     static const double quiet[] = {10, 10.1, 9.9, 10.05, 9.95, 10.02};
     static const double slow_first[] = {30, 10.1, 9.9, 10.05, 9.95, 10.02};
     static const double slow_later[] = {10, 10.1, 9.9, 10.05, 30, 10.02};
@@ -355,31 +337,11 @@ static void outliers_and_a_slow_first_run_are_found(void **state)
     assert_int_equal(fl_noise_of(slow_first, 3).outliers, 0);
 }
 
-static void spread_is_the_interquartile_range(void **state)
+CASE(spread_is_the_interquartile_range)
 {
-    (void)state;
     static const double value[] = {50, 10, 30, 20, 40}; /* quartiles 20 and 40 */
     double spread = fl_noise_of(value, 5).spread;
     assert_true(spread > 0.666 && spread < 0.667);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_things_show_no_difference),
-        cmocka_unit_test(a_whole_table_of_equal_things_shows_none),
-        cmocka_unit_test(three_percent_are_found_with_ten_rounds),
-        cmocka_unit_test(more_is_found_than_by_the_medians),
-        cmocka_unit_test(the_interval_holds_the_true_ratio),
-        cmocka_unit_test(too_few_values_have_no_interval),
-        cmocka_unit_test(equal_values_have_an_interval_of_one_point),
-        cmocka_unit_test(the_same_samples_give_the_same_interval),
-        cmocka_unit_test(pairs_are_ranked_exactly),
-        cmocka_unit_test(samples_are_ranked_exactly),
-        cmocka_unit_test(the_bootstrap_stands_in),
-        cmocka_unit_test(the_interval_holds_the_ratio_of_the_medians),
-        cmocka_unit_test(outliers_and_a_slow_first_run_are_found),
-        cmocka_unit_test(spread_is_the_interquartile_range),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

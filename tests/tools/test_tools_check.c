@@ -1,20 +1,8 @@
 /* faultless --check, judged from outside: verdict, exit status, one screen, JSON. */
+#include "cases.h"
 #include "child.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-static struct fl_output output;
-static char folder[] = "/tmp/faultless-check-XXXXXX";
 
 static void check(const char *const env[], const char *const argv[])
 {
@@ -27,10 +15,9 @@ static void check(const char *const env[], const char *const argv[])
     for (; env != NULL && *env != NULL; env++) {
         all_env[e++] = *env;
     }
-    fl_child_run(&output, all_argv, all_env);
+    fl_child_run(all_argv, all_env);
 }
 
-#define ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define CHECK(...) check(NULL, ARGV(__VA_ARGS__))
 
 /* Of the file `name` in the folder. */
@@ -38,7 +25,7 @@ static const char *path_of(const char *name)
 {
     static char path[256];
 
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", fl_child_folder, name);
     return path;
 }
 
@@ -60,21 +47,20 @@ static void assert_served(bool served, const char *verdict)
     assert_non_null(at);
     at += strlen("\nverdict     ");
     assert_int_equal(strncmp(at, served ? "served, " : "not served: ", served ? 8 : 12), 0);
-    assert_non_null(strstr(at, verdict));
+    assert_says(at, verdict);
 }
 
-static void one_screen_says_what_there_is(void **state)
+CASE(one_screen_says_what_there_is)
 {
     static const char *const labels[] = {"\nkernel  ",   "\nhuge pages", "\nnodes ",
                                          "\nmemory ",    "\nsandbox",    "\nGPU ",
                                          "\nautomatic ", "\ndefault "};
     size_t lines = 0;
-    (void)state;
     check(NULL, NULL);
     assert_served(true, "pages ");
     assert_string_equal(output.err, "");
     for (size_t i = 0; i < sizeof labels / sizeof labels[0]; i++) {
-        assert_non_null(strstr(output.out, labels[i]));
+        assert_says(output.out, labels[i]);
     }
     for (const char *at = output.out; *at != '\0'; at += strcspn(at, "\n") + 1, lines++) {
         assert_true(strcspn(at, "\n") <= 80 || strstr(at, "/") != NULL); /* a path is one word */
@@ -82,32 +68,30 @@ static void one_screen_says_what_there_is(void **state)
     assert_true(lines <= 30);
 }
 
-static void options_have_value_and_origin(void **state)
+CASE(options_have_value_and_origin)
 {
-    (void)state;
     check(ARGV("FAULTLESS_LIMIT=8GB", "FAULTLESS_THRESHOLD=1x", "FAULTLESS_LOG=none"), NULL);
     assert_served(true, "");
-    assert_non_null(strstr(output.out, "\nset         LIMIT=8G LOG=none"));
-    assert_non_null(strstr(output.out, " HOST_SHARE=1"));
+    assert_says(output.out, "\nset         LIMIT=8G LOG=none");
+    assert_says(output.out, " HOST_SHARE=1");
     /* Behind what the machine lacks, where it lacks something. */
-    assert_non_null(strstr(output.out, "\nbetter with - "));
-    assert_non_null(strstr(output.out, " - FAULTLESS_THRESHOLD=1x is not understood"));
+    assert_says(output.out, "\nbetter with - ");
+    assert_says(output.out, " - FAULTLESS_THRESHOLD=1x is not understood");
 }
 
-static void a_command_that_cannot_be_served_is_told(void **state)
+CASE(a_command_that_cannot_be_served_is_told)
 {
-    (void)state;
-    CHECK(FL_DYNAMIC);
+    CHECK(FL_WAITING);
     assert_served(true, "");
-    assert_non_null(strstr(output.out, " dynamic\n"));
-    CHECK(FL_STATIC);
+    assert_says(output.out, " dynamic\n");
+    CHECK(FL_WAITING_STATIC);
     assert_served(false, "static");
-    assert_non_null(strstr(output.out, "- link the command dynamically"));
-    CHECK(FL_OWN_MALLOC);
+    assert_says(output.out, "- link the command dynamically");
+    CHECK(FL_WAITING_MALLOC);
     assert_served(false, "a malloc of its own");
-    CHECK(FL_SANITIZED); /* whose malloc is in a library of the compiler's */
+    CHECK(FL_WAITING_ASAN); /* whose malloc is in a library of the compiler's */
     assert_served(false, "the command has a malloc of its own");
-    CHECK(copy_of(FL_DYNAMIC, "raised", 04755));
+    CHECK(copy_of(FL_WAITING, "raised", 04755));
     assert_served(false, "raised privileges");
     CHECK("/nonexistent/program");
     assert_int_equal(output.status, 127);
@@ -115,111 +99,99 @@ static void a_command_that_cannot_be_served_is_told(void **state)
     assert_int_equal(output.status, 126);
     CHECK("/tmp");
     assert_int_equal(output.status, 126);
-    assert_non_null(strstr(output.err, "/tmp: Is a directory"));
+    assert_says(output.err, "/tmp: Is a directory");
 }
 
-static void what_the_environment_forbids_is_told(void **state)
+CASE(what_the_environment_forbids_is_told)
 {
-    (void)state;
     check(ARGV("FAULTLESS_DISABLE=all"), NULL);
     assert_served(false, "FAULTLESS_DISABLE has all");
     check(ARGV("FAULTLESS_STRICT=1", "FAULTLESS_LIMIT=x"), NULL);
     assert_served(false, "FAULTLESS_STRICT");
     check(ARGV("FAULTLESS_DISABLE=uffd"), NULL);
     assert_served(true, "pages do not move");
-    assert_non_null(strstr(output.out, "- FAULTLESS_DISABLE without uffd and move"));
+    assert_says(output.out, "- FAULTLESS_DISABLE without uffd and move");
     check(ARGV("LD_PRELOAD=" FL_PRELOAD), NULL);
-    assert_non_null(strstr(output.out, "\npreloaded   " FL_PRELOAD));
-    fl_child_run(&output, ARGV(FL_LAUNCHER, "--check"), ARGV("FAULTLESS_LIB=/nonexistent"));
-    assert_int_equal(output.status, 125);
+    assert_says(output.out, "\npreloaded   " FL_PRELOAD);
+    fl_child_ends(125, ARGV(FL_LAUNCHER, "--check"), ARGV("FAULTLESS_LIB=/nonexistent"));
 }
 
 static void write_script(const char *name, const char *text)
 {
-    FILE *script = fopen(path_of(name), "w");
-
-    assert_non_null(script);
-    fputs(text, script);
-    fclose(script);
+    write_text(path_of(name), text);
     assert_int_equal(chmod(path_of(name), 0755), 0);
 }
 
-static void a_script_is_its_interpreters(void **state)
+CASE(a_script_is_its_interpreters)
 {
     char text[200];
-    (void)state;
-    snprintf(text, sizeof text, "#!/usr/bin/env -S VAR=1 sh\necho ran > %s/ran\n", folder);
+    snprintf(text, sizeof text, "#!/usr/bin/env -S VAR=1 sh\necho ran > %s/ran\n", fl_child_folder);
     write_script("script", text);
     CHECK(path_of("script"), "--its", "options");
     assert_served(true, "");
-    assert_non_null(strstr(output.out, "/script, run by "));
+    assert_says(output.out, "/script, run by ");
     assert_int_not_equal(access(path_of("ran"), F_OK), 0); /* nothing of it is run */
 }
 
 /* What the manager says is judged; the shell that runs the shim is not. */
-static void a_shim_is_what_it_would_run(void **state)
+CASE(a_shim_is_what_it_would_run)
 {
     char text[800];
-    (void)state;
     snprintf(text, sizeof text, "#!/bin/sh\n[ \"$1 $2\" = \"which shim\" ] && echo %s\n",
-             FL_STATIC);
+             FL_WAITING_STATIC);
     write_script("pyenv", text);
     snprintf(text, sizeof text,
              "#!/usr/bin/env sh\nset -e\nprogram=\"${0##*/}\"\nexport PYENV_ROOT=\"%s\"\n"
              "exec \"%s/pyenv\" exec \"$program\" \"$@\"\n",
-             folder, folder);
+             fl_child_folder, fl_child_folder);
     write_script("shim", text);
     CHECK(path_of("shim"));
     assert_served(false, "the command is static");
-    assert_non_null(strstr(output.out, "/shim, run by"));
+    assert_says(output.out, "/shim, run by");
     write_script("pyenv", "#!/bin/sh\nexit 1\n"); /* it does not know either: the shell's, then */
     CHECK(path_of("shim"));
     assert_served(true, "");
 }
 
-static void memory_that_is_not_mallocs_is_told(void **state)
+CASE(memory_that_is_not_mallocs_is_told)
 {
-    (void)state;
-    CHECK(FL_OWN_JEMALLOC);
+    CHECK(FL_WAITING_JEMALLOC);
     assert_int_equal(output.status, 0);
-    assert_non_null(strstr(output.out, "\nverdict     served in part, "));
-    assert_non_null(strstr(output.out, "the memory of its jemalloc is not malloc's"));
-    assert_non_null(strstr(output.out, "VICTIM_MALLOC_CONF=thp:always,"));
-    CHECK(FL_OWN_GO);
-    assert_non_null(strstr(output.out, "\nverdict     served in part, "));
-    assert_non_null(strstr(output.out, "victim_check_go: the heap of Go is not malloc's\n"));
-    CHECK("--json", FL_OWN_GO);
-    json_t *all = fl_child_json(output.out);
+    assert_says(output.out, "\nverdict     served in part, ");
+    assert_says(output.out, "the memory of its jemalloc is not malloc's");
+    assert_says(output.out, "VICTIM_MALLOC_CONF=thp:always,");
+    CHECK(FL_WAITING_GO);
+    assert_says(output.out, "\nverdict     served in part, ");
+    assert_says(output.out, "victim_check_go: the heap of Go is not malloc's\n");
+    CHECK("--json", FL_WAITING_GO);
+    const json_t *all = fl_child_json(output.out);
     assert_int_equal(json_array_size(json_object_get(json_object_get(all, "command"), "own")), 1);
-    json_decref(all);
 }
 
-static void packages_with_an_allocator_are_told(void **state)
+CASE(packages_with_an_allocator_are_told)
 {
     static const char said[] = "own memory  pyarrow, where it is imported: Arrow's memory is not ";
     char shell[300];
-    (void)state;
-    snprintf(shell, sizeof shell, "mkdir -p %s/bin %s/lib/python3.11/site-packages/pyarrow", folder,
-             folder);
+    snprintf(shell, sizeof shell, "mkdir -p %s/bin %s/lib/python3.11/site-packages/pyarrow",
+             fl_child_folder, fl_child_folder);
     assert_int_equal(system(shell), 0);
-    CHECK(copy_of(FL_DYNAMIC, "bin/python3", 0755));
+    CHECK(copy_of(FL_WAITING, "bin/python3", 0755));
     assert_served(true, "");
-    assert_non_null(strstr(output.out, said));
-    assert_non_null(strstr(output.out, "ARROW_DEFAULT_MEMORY_POOL=system it is\n"));
+    assert_says(output.out, said);
+    assert_says(output.out, "ARROW_DEFAULT_MEMORY_POOL=system it is\n");
     check(ARGV("ARROW_DEFAULT_MEMORY_POOL=system"), ARGV(path_of("bin/python3")));
     assert_null(strstr(output.out, said));
     check(ARGV("ARROW_DEFAULT_MEMORY_POOL=jemalloc"), ARGV(path_of("bin/python3")));
-    assert_non_null(strstr(output.out, said));
+    assert_says(output.out, said);
     assert_null(strstr(output.out, "ARROW_DEFAULT_MEMORY_POOL=system it is\n")); /* their choice */
 }
 
-static void a_file_that_is_cut_is_survived(void **state)
+CASE(a_file_that_is_cut_is_survived)
 {
     static const int length[] = {0, 1, 18, 63, 64, 100, 700, 4096, 12000};
     char shell[300];
-    (void)state;
     for (size_t i = 0; i < sizeof length / sizeof length[0]; i++) {
-        (void)copy_of(FL_DYNAMIC, "cut", 0755);
+        (void)copy_of(FL_WAITING, "cut", 0755);
         snprintf(shell, sizeof shell, "truncate -s %d %s", length[i], path_of("cut"));
         assert_int_equal(system(shell), 0);
         CHECK(path_of("cut"));
@@ -228,16 +200,13 @@ static void a_file_that_is_cut_is_survived(void **state)
 }
 
 /* The process that was launched says what it did, though it is nothing; its helpers do not. */
-static void one_line_of_the_launched_process(void **state)
+CASE(one_line_of_the_launched_process)
 {
-    (void)state;
     const char *const env[] = {"FAULTLESS_LIB=" FL_LIBRARY, "FAULTLESS_STATS=1", NULL};
-    fl_child_run(&output, ARGV(FL_LAUNCHER, "ls", "/"), env);
-    assert_non_null(
-        strstr(output.err, "] ls: nothing done: no request of 64K or more came here\n"));
-    fl_child_run(&output, ARGV(FL_LAUNCHER, "find", "/", "-maxdepth", "0", "-exec", "true", ";"),
-                 env);
-    assert_non_null(strstr(output.err, "] find: "));
+    fl_child_run(ARGV(FL_LAUNCHER, "ls", "/"), env);
+    assert_says(output.err, "] ls: nothing done: no request of 64K or more came here\n");
+    fl_child_run(ARGV(FL_LAUNCHER, "find", "/", "-maxdepth", "0", "-exec", "true", ";"), env);
+    assert_says(output.err, "] find: ");
     assert_ptr_equal(strchr(output.err, '\n'), output.err + strlen(output.err) - 1);
 }
 
@@ -248,78 +217,40 @@ enum {
 #undef X
 };
 
-static void json_has_a_schema_and_all_of_it(void **state)
+CASE(json_has_a_schema_and_all_of_it)
 {
-    (void)state;
-    CHECK("--json", copy_of(FL_DYNAMIC, "no\xff\xfeutf8", 0755));
+    CHECK("--json", copy_of(FL_WAITING, "no\xff\xfeutf8", 0755));
     assert_int_equal(output.status, 0);
-    json_t *all = fl_child_json(output.out), *options = json_object_get(all, "options");
+    const json_t *all = fl_child_json(output.out), *options = json_object_get(all, "options");
     assert_int_equal(fl_child_number(all, "schema"), 1);
     assert_true(json_is_true(json_object_get(all, "served")));
-    assert_string_equal(json_string_value(json_object_get(json_object_get(all, "command"), "kind")),
-                        "dynamic");
+    assert_string_equal(fl_child_text(json_object_get(all, "command"), "kind"), "dynamic");
     assert_true(fl_child_number(json_object_get(all, "memory"), "total_bytes") > 1 << 20);
     bool found = false;
     for (size_t i = 0; i < json_array_size(options); i++) {
         const json_t *o = json_array_get(options, i);
-        if (strcmp(json_string_value(json_object_get(o, "name")), "FAULTLESS_LIMIT") == 0) {
+        if (strcmp(fl_child_text(o, "name"), "FAULTLESS_LIMIT") == 0) {
             found = true;
-            assert_string_equal(json_string_value(json_object_get(o, "origin")), "automatic");
-            assert_true(atoll(json_string_value(json_object_get(o, "value"))) > 0);
+            assert_string_equal(fl_child_text(o, "origin"), "automatic");
+            assert_true(atoll(fl_child_text(o, "value")) > 0);
         }
     }
     assert_true(found);
     assert_int_equal(json_array_size(options), OPTIONS);
-    json_decref(all);
-    fl_child_run(&output, ARGV(FL_LAUNCHER, "--json", "true"), ARGV("FAULTLESS_LIB=" FL_LIBRARY));
-    assert_int_equal(output.status, 125);
+    fl_child_ends(125, ARGV(FL_LAUNCHER, "--json", "true"), ARGV("FAULTLESS_LIB=" FL_LIBRARY));
 }
 
-static void json_has_the_settings_that_others_name(void **state)
+CASE(json_has_the_settings_that_others_name)
 {
     static const char *const env[] = {"FAULTLESS_LIB=" FL_LIBRARY, "MXNET_GPU_MEM_POOL_RESERVE=7",
                                       NULL};
-    (void)state;
-    fl_child_run(&output, ARGV(FL_LAUNCHER, "--check", "--json"), env);
-    json_t *all = fl_child_json(output.out), *options = json_object_get(all, "options");
+    fl_child_run(ARGV(FL_LAUNCHER, "--check", "--json"), env);
+    const json_t *all = fl_child_json(output.out), *options = json_object_get(all, "options");
     assert_int_equal(json_array_size(options), OPTIONS + 1);
     const json_t *o = json_array_get(options, OPTIONS);
-    assert_string_equal(json_string_value(json_object_get(o, "name")),
-                        "MXNET_GPU_MEM_POOL_RESERVE");
-    assert_string_equal(json_string_value(json_object_get(o, "value")), "7");
-    assert_string_equal(json_string_value(json_object_get(o, "origin")), "environment");
-    json_decref(all);
+    assert_string_equal(fl_child_text(o, "name"), "MXNET_GPU_MEM_POOL_RESERVE");
+    assert_string_equal(fl_child_text(o, "value"), "7");
+    assert_string_equal(fl_child_text(o, "origin"), "environment");
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) == NULL;
-}
-
-static int teardown(void **state)
-{
-    char shell[128];
-    (void)state;
-    snprintf(shell, sizeof shell, "rm -rf %s", folder);
-    return system(shell);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_screen_says_what_there_is),
-        cmocka_unit_test(options_have_value_and_origin),
-        cmocka_unit_test(a_command_that_cannot_be_served_is_told),
-        cmocka_unit_test(what_the_environment_forbids_is_told),
-        cmocka_unit_test(a_script_is_its_interpreters),
-        cmocka_unit_test(a_shim_is_what_it_would_run),
-        cmocka_unit_test(memory_that_is_not_mallocs_is_told),
-        cmocka_unit_test(packages_with_an_allocator_are_told),
-        cmocka_unit_test(a_file_that_is_cut_is_survived),
-        cmocka_unit_test(one_line_of_the_launched_process),
-        cmocka_unit_test(json_has_a_schema_and_all_of_it),
-        cmocka_unit_test(json_has_the_settings_that_others_name),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+CASES_MAIN(.group_setup = fl_child_make_folder, .group_teardown = fl_child_remove_folder)

@@ -1,42 +1,29 @@
 /* faultless --check PID, judged from outside: each process of a tree, its memory, what is in the
  * way, the exit status. */
+#include "cases.h"
 #include "child.h"
 #include "live_victim.h"
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-static struct fl_output output;
-
-#define ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define PRELOAD "LD_PRELOAD=" FL_LIBRARY
 
 static void check(pid_t pid)
 {
-    fl_child_run(&output, ARGV(FL_LAUNCHER, "--check", fl_live_victim_text(pid)), NULL);
+    fl_child_run(ARGV(FL_LAUNCHER, "--check", fl_live_victim_text(pid)), NULL);
 }
 
 /* The same as JSON, which is the caller's. */
-static json_t *check_json(pid_t pid)
+static const json_t *check_json(pid_t pid)
 {
-    fl_child_run(&output, ARGV(FL_LAUNCHER, "--check", fl_live_victim_text(pid), "--json"), NULL);
+    fl_child_run(ARGV(FL_LAUNCHER, "--check", fl_live_victim_text(pid), "--json"), NULL);
     return fl_child_json(output.out);
 }
 
 static const json_t *process_of(const json_t *all, size_t i)
 {
-    return json_array_get(json_object_get(all, "processes"), i);
+    return fl_child_item(all, "processes", i);
 }
 
 /* A program that has said that it is there. */
@@ -76,53 +63,47 @@ static void assert_one(struct fl_live_victim v, bool served, const char *line)
     assert_string_equal(output.err, "");
 }
 
-static void a_served_process_says_how_much_is_its(void **state)
+CASE(a_served_process_says_how_much_is_its)
 {
     struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
-    json_t *said = fl_child_json(fl_live_victim_line(&v)), *all = check_json(v.pid);
+    const json_t *all = check_json(v.pid);
     const json_t *p = process_of(all, 0);
-    (void)state;
     assert_int_equal(output.status, 0);
     assert_int_equal(fl_child_number(all, "served"), 1);
-    assert_string_equal(json_string_value(json_object_get(p, "verdict")), "served");
+    assert_string_equal(fl_child_text(p, "verdict"), "served");
     double ours = fl_child_number(p, "ours_bytes");
-    assert_true(ours >= fl_child_number(said, "live_bytes"));
+    assert_true(ours >= fl_child_number(v.said, "live_bytes"));
     assert_true(ours <= fl_child_number(p, "anonymous_bytes"));
     check(v.pid);
     assert_row("victim_live: served ");
     assert_row(" are faultless's");
     assert_row("\nverdict     1 of 1 process is served\n");
-    json_decref(all);
-    json_decref(said);
-    assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
-static void one_without_a_large_request_would_be_served(void **state)
+CASE(one_without_a_large_request_would_be_served)
 {
-    (void)state;
-    assert_one(waiting(ARGV(FL_DYNAMIC), ARGV(PRELOAD)), true,
+    assert_one(waiting(ARGV(FL_WAITING), ARGV(PRELOAD)), true,
                ": served, but no large request yet ");
 }
 
-static void what_is_not_preloaded_is_told(void **state)
+CASE(what_is_not_preloaded_is_told)
 {
-    (void)state;
-    assert_one(waiting(ARGV(FL_DYNAMIC), NULL), false, ": not served: not preloaded ");
-    assert_one(waiting(ARGV(FL_DYNAMIC), ARGV("LD_PRELOAD=/nonexistent/libfaultless.so")), false,
+    assert_one(waiting(ARGV(FL_WAITING), NULL), false, ": not served: not preloaded ");
+    assert_one(waiting(ARGV(FL_WAITING), ARGV("LD_PRELOAD=/nonexistent/libfaultless.so")), false,
                ": not served: the loader did not find what LD_PRELOAD names ");
-    assert_one(waiting(ARGV(FL_STATIC), ARGV(PRELOAD)), false, ": not served: static program ");
-    assert_one(waiting(ARGV(FL_OWN_MALLOC), ARGV(PRELOAD)), false, "the program's own malloc ");
-    assert_one(waiting(ARGV(FL_DYNAMIC), ARGV(PRELOAD, "FAULTLESS_DISABLE=all")), false,
+    assert_one(waiting(ARGV(FL_WAITING_STATIC), ARGV(PRELOAD)), false,
+               ": not served: static program ");
+    assert_one(waiting(ARGV(FL_WAITING_MALLOC), ARGV(PRELOAD)), false, "the program's own malloc ");
+    assert_one(waiting(ARGV(FL_WAITING), ARGV(PRELOAD, "FAULTLESS_DISABLE=all")), false,
                ": not served: the library is not active ");
 }
 
 /* As a launcher does that puts its own allocator in front, of the child alone. */
-static void a_shadowed_child_is_told(void **state)
+CASE(a_shadowed_child_is_told)
 {
     static const char script[] =
-        "exec 3<&0; LD_PRELOAD=" FL_OTHER_MALLOC ":$LD_PRELOAD " FL_DYNAMIC " <&3 & read x";
+        "exec 3<&0; LD_PRELOAD=" FL_OTHER_MALLOC ":$LD_PRELOAD " FL_WAITING " <&3 & read x";
     struct fl_live_victim v = waiting(ARGV("/bin/sh", "-c", script), ARGV(PRELOAD));
-    (void)state;
     check(v.pid);
     (void)fl_live_victim_end(&v);
     assert_int_equal(output.status, 1);
@@ -131,72 +112,66 @@ static void a_shadowed_child_is_told(void **state)
 }
 
 /* redis-server writes over its environment, as others do that say what they do in ps. */
-static void one_that_has_lost_its_environment_is_told(void **state)
+CASE(one_that_has_lost_its_environment_is_told)
 {
-    (void)state;
     assert_one(
-        waiting(ARGV(FL_DYNAMIC, "forget"), ARGV("LD_PRELOAD=" FL_OTHER_MALLOC ":" FL_LIBRARY)),
+        waiting(ARGV(FL_WAITING, "forget"), ARGV("LD_PRELOAD=" FL_OTHER_MALLOC ":" FL_LIBRARY)),
         false, ": not served: its malloc is that of victim_other_malloc.so ");
 }
 
 /* LD_PRELOAD has a link to the library, and maps what it leads to. */
-static void an_allocator_behind_is_no_shadow(void **state)
+CASE(an_allocator_behind_is_no_shadow)
 {
     char link[64], preload[512];
-    (void)state;
     snprintf(link, sizeof link, "%s/libfaultless.so", fl_child_folder);
     assert_int_equal(symlink(FL_LIBRARY, link), 0);
     snprintf(preload, sizeof preload, "LD_PRELOAD=%s:" FL_OTHER_MALLOC, link);
-    assert_one(waiting(ARGV(FL_DYNAMIC), ARGV(preload)), true, ": served, ");
+    assert_one(waiting(ARGV(FL_WAITING), ARGV(preload)), true, ": served, ");
 }
 
-static void allocators_beside_malloc_are_told(void **state)
+CASE(allocators_beside_malloc_are_told)
 {
-    (void)state;
-    assert_one(waiting(ARGV(FL_OWN_JEMALLOC), ARGV(PRELOAD)), true,
+    assert_one(waiting(ARGV(FL_WAITING_JEMALLOC), ARGV(PRELOAD)), true,
                " VICTIM_MALLOC_CONF=thp:always,dirty_decay_ms:10000,");
     assert_row("victim_check_jemalloc: the memory of its jemalloc is not");
-    assert_one(waiting(ARGV(FL_OWN_JEMALLOC), ARGV(PRELOAD, "VICTIM_MALLOC_CONF=narenas:1")), true,
-               "the memory of its jemalloc is not malloc's");
+    assert_one(waiting(ARGV(FL_WAITING_JEMALLOC), ARGV(PRELOAD, "VICTIM_MALLOC_CONF=narenas:1")),
+               true, "the memory of its jemalloc is not malloc's");
     assert_null(strstr(output.out, "thp:always")); /* what is set is theirs to say */
 }
 
-static void what_limits_it_is_told(void **state)
+CASE(what_limits_it_is_told)
 {
-    (void)state;
     assert_one(
-        waiting(ARGV("/bin/sh", "-c", "ulimit -v 33554432; exec " FL_DYNAMIC), ARGV(PRELOAD)), true,
+        waiting(ARGV("/bin/sh", "-c", "ulimit -v 33554432; exec " FL_WAITING), ARGV(PRELOAD)), true,
         "limits: address space 32G, data none, ");
     assert_int_equal(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0); /* children have it from us */
-    struct fl_live_victim v = waiting(ARGV(FL_DYNAMIC), ARGV(PRELOAD));
+    struct fl_live_victim v = waiting(ARGV(FL_WAITING), ARGV(PRELOAD));
     assert_int_equal(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0), 0);
     assert_one(v, true, "huge pages are off for it: ");
-    v = waiting(ARGV(FL_DYNAMIC), ARGV(PRELOAD));
+    v = waiting(ARGV(FL_WAITING), ARGV(PRELOAD));
     check(v.pid);
     (void)fl_live_victim_end(&v);
     assert_null(strstr(output.out, "huge pages"));
 }
 
-static void one_that_is_not_there_is_told(void **state)
+CASE(one_that_is_not_there_is_told)
 {
     pid_t pid = fork();
-    (void)state;
     if (pid == 0) {
         _exit(0);
     }
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     check(pid);
     assert_int_equal(output.status, 127);
-    assert_non_null(strstr(output.err, ": No such process\n"));
+    assert_says(output.err, ": No such process\n");
     assert_string_equal(output.out, "");
 }
 
 /* A child that was not waited for is none that could be served. */
-static void a_child_that_has_ended_is_left_out(void **state)
+CASE(a_child_that_has_ended_is_left_out)
 {
     static const char script[] = "(exit 0) & echo ready; exec cat"; /* which waits for none */
     struct fl_live_victim v = fl_live_victim_start(ARGV("/bin/sh", "-c", script), ARGV(PRELOAD));
-    (void)state;
     assert_string_equal(fl_live_victim_line(&v), "ready");
     do {
         check(v.pid); /* until cat is there, and the child has ended */
@@ -207,19 +182,9 @@ static void a_child_that_has_ended_is_left_out(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_served_process_says_how_much_is_its),
-        cmocka_unit_test(one_without_a_large_request_would_be_served),
-        cmocka_unit_test(what_is_not_preloaded_is_told),
-        cmocka_unit_test(a_shadowed_child_is_told),
-        cmocka_unit_test(one_that_has_lost_its_environment_is_told),
-        cmocka_unit_test(an_allocator_behind_is_no_shadow),
-        cmocka_unit_test(allocators_beside_malloc_are_told),
-        cmocka_unit_test(what_limits_it_is_told),
-        cmocka_unit_test(one_that_is_not_there_is_told),
-        cmocka_unit_test(a_child_that_has_ended_is_left_out),
-    };
     int skip = fl_live_victim_skip("test_tools_check_process");
     return skip != 0 ? skip
-                     : cmocka_run_group_tests(tests, fl_child_make_folder, fl_child_remove_folder);
+                     : RUN_CASES(.teardown = fl_live_victims_end_well,
+                                 .group_setup = fl_child_make_folder,
+                                 .group_teardown = fl_child_remove_folder);
 }

@@ -1,188 +1,148 @@
 /* faultstat compare, judged by its JSON: what ran, in which order, in which environment. */
+#include "cases.h"
 #include "child.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static struct fl_output output;
-
-#define COMPARE(...)                                                                               \
-    fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "compare", __VA_ARGS__, NULL},       \
-                 (const char *const[]){"MALLOC_CONF=tcache:true", NULL})
+#define COMPARE(status, ...)                                                                       \
+    fl_child_ends(status, ARGV(FL_FAULTSTAT, "compare", __VA_ARGS__),                              \
+                  ARGV("MALLOC_CONF=tcache:true"))
 
 static const json_t *allocator(const json_t *root, size_t i)
 {
-    const json_t *object = json_array_get(json_object_get(root, "allocators"), i);
+    const json_t *object = fl_child_item(root, "allocators", i);
     assert_non_null(object);
     return object;
 }
 
 static const json_t *run_of(const json_t *root, size_t i, size_t round)
 {
-    const json_t *run = json_array_get(json_object_get(allocator(root, i), "runs"), round);
+    const json_t *run = fl_child_item(allocator(root, i), "runs", round);
     assert_non_null(run);
     return run;
 }
 
-static void an_absent_allocator_is_named_and_skipped(void **state)
+CASE(an_absent_allocator_is_named_and_skipped)
 {
-    (void)state;
-    COMPARE("-a", "glibc", "-a", "ghost=/nonexistent/ghost.so", "-n", "1", "-j", "-", "--", "true");
-    assert_int_equal(output.status, 0);
-    assert_non_null(strstr(output.err, "ghost: not found, skipped"));
-    json_t *root = fl_child_json(output.out);
+    COMPARE(0, "-a", "glibc", "-a", "ghost=/nonexistent/ghost.so", "-n", "1", "-j", "-", "--",
+            "true");
+    assert_says(output.err, "ghost: not found, skipped");
+    const json_t *root = fl_child_json(output.out);
     assert_true(json_is_true(json_object_get(allocator(root, 0), "present")));
     assert_true(json_is_false(json_object_get(allocator(root, 1), "present")));
     assert_null(json_object_get(allocator(root, 1), "runs"));
-    json_decref(root);
-    COMPARE("-a", "ghost=/nonexistent/ghost.so", "-a", "glibc", "-n", "1", "-j", "-", "--", "true");
-    assert_non_null(strstr(output.err, "ghost            absent: /nonexistent/ghost.so: No such"));
+    COMPARE(0, "-a", "ghost=/nonexistent/ghost.so", "-a", "glibc", "-n", "1", "-j", "-", "--",
+            "true");
+    assert_says(output.err, "ghost            absent: /nonexistent/ghost.so: No such");
     root = fl_child_json(output.out);
     assert_true(fl_child_number(json_object_get(allocator(root, 1), "ratio"), "faults") == 1.0);
-    json_decref(root);
-    COMPARE("-a", "ghost=/nonexistent/ghost.so", "--", "true");
-    assert_int_equal(output.status, 125);
+    COMPARE(125, "-a", "ghost=/nonexistent/ghost.so", "--", "true");
 }
 
-static void wrong_options_are_refused(void **state)
+CASE(wrong_options_are_refused)
 {
-    (void)state;
-    COMPARE("-a", "nosuchmalloc", "--", "echo", "ran");
-    assert_int_equal(output.status, 125);
-    assert_non_null(strstr(output.err, "no allocator 'nosuchmalloc'"));
-    COMPARE("-n", "0", "--", "true");
-    assert_int_equal(output.status, 125);
-    COMPARE("-e", "novalue", "--", "true");
-    assert_int_equal(output.status, 125);
-    COMPARE("-a", "x=glibc,lower=1", "--", "true");
-    assert_int_equal(output.status, 125);
-    COMPARE("-a", "glibc");
-    assert_int_equal(output.status, 125);
+    COMPARE(125, "-a", "nosuchmalloc", "--", "echo", "ran");
+    assert_says(output.err, "no allocator 'nosuchmalloc'");
+    COMPARE(125, "-n", "0", "--", "true");
+    COMPARE(125, "-e", "novalue", "--", "true");
+    COMPARE(125, "-a", "x=glibc,lower=1", "--", "true");
+    COMPARE(125, "-a", "glibc");
     assert_string_equal(output.out, "");
 }
 
 /* Three allocators, two rounds: 0 1 2, then 1 2 0. */
-static void rounds_are_interleaved_and_rotate(void **state)
+CASE(rounds_are_interleaved_and_rotate)
 {
-    (void)state;
     static const int wanted[3][2] = {{0, 5}, {1, 3}, {2, 4}};
-    COMPARE("-a", "glibc,glibc-tuned", "-a", "other=glibc", "-n", "2", "-j", "-", "--", "true");
-    assert_int_equal(output.status, 0);
-    json_t *root = fl_child_json(output.out);
+    COMPARE(0, "-a", "glibc,glibc-tuned", "-a", "other=glibc", "-n", "2", "-j", "-", "--", "true");
+    const json_t *root = fl_child_json(output.out);
     for (size_t i = 0; i < 3; i++) {
         for (size_t round = 0; round < 2; round++) {
             assert_int_equal(fl_child_number(run_of(root, i, round), "order"), wanted[i][round]);
         }
     }
-    json_decref(root);
-    assert_non_null(strstr(output.err, "[6/6] round 2 of 2: glibc\n"));
+    assert_says(output.err, "[6/6] round 2 of 2: glibc\n");
 }
 
-static void variants_set_their_variables_and_summaries_are_carried(void **state)
+CASE(variants_set_their_variables_and_summaries_are_carried)
 {
-    (void)state;
     COMPARE(
-        "-e", "COMMON=7", "-a", "plain=glibc", "-a", "odd=glibc,FL_A=3,FL_B=1,2", "-n", "1", "-j",
-        "-", "--", "sh", "-c",
+        0, "-e", "COMMON=7", "-a", "plain=glibc", "-a", "odd=glibc,FL_A=3,FL_B=1,2", "-n", "1",
+        "-j", "-", "--", "sh", "-c",
         "test \"$FL_B\" = 1,2 -o -z \"$FL_B\" || exit 1; test -z \"$MALLOC_CONF\" || exit 1;"
         "echo SUMMARY {\\\"a\\\": 1}; echo \"SUMMARY {\\\"a\\\": ${FL_A:-0}, \\\"c\\\": $COMMON, "
         "\\\"s\\\": \\\"text\\\"}\"");
-    assert_int_equal(output.status, 0);
-    json_t *root = fl_child_json(output.out);
+    const json_t *root = fl_child_json(output.out);
     const json_t *plain = json_object_get(run_of(root, 0, 0), "reported");
     const json_t *odd = json_object_get(run_of(root, 1, 0), "reported");
     assert_int_equal(fl_child_number(plain, "a"), 0);
     assert_int_equal(fl_child_number(plain, "c"), 7);
     assert_int_equal(fl_child_number(odd, "a"), 3);
     assert_null(json_object_get(odd, "s"));
-    json_decref(root);
 }
 
-static void only_that_library_is_preloaded(void **state)
+CASE(only_that_library_is_preloaded)
 {
-    (void)state;
-    COMPARE("-a", "glibc", "-a", "lib=" FL_PRELOAD, "-n", "1", "-v", "-j", "-", "--", "sh", "-c",
+    COMPARE(0, "-a", "glibc", "-a", "lib=" FL_PRELOAD, "-n", "1", "-v", "-j", "-", "--", "sh", "-c",
             "echo \"<$LD_PRELOAD>\"");
-    assert_int_equal(output.status, 0);
-    assert_non_null(strstr(output.err, "glibc:\n<>\n"));
-    assert_non_null(strstr(output.err, "lib:\n<" FL_PRELOAD ">\n"));
+    assert_says(output.err, "glibc:\n<>\n");
+    assert_says(output.err, "lib:\n<" FL_PRELOAD ">\n");
 }
 
-static void the_tuned_settings_are_the_strong_ones(void **state)
+CASE(the_tuned_settings_are_the_strong_ones)
 {
-    (void)state;
-    COMPARE("-a", "glibc-tuned", "-n", "1", "-v", "-j", "-", "--", "sh", "-c",
+    COMPARE(0, "-a", "glibc-tuned", "-n", "1", "-v", "-j", "-", "--", "sh", "-c",
             "echo $GLIBC_TUNABLES");
-    assert_int_equal(output.status, 0);
-    assert_non_null(strstr(output.err, "glibc.malloc.mmap_threshold=1073741824:"
-                                       "glibc.malloc.trim_threshold=68719476736:"
-                                       "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1\n"));
+    assert_says(output.err, "glibc.malloc.mmap_threshold=1073741824:"
+                            "glibc.malloc.trim_threshold=68719476736:"
+                            "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1\n");
 }
 
-static void a_failed_run_shows_in_the_table_and_the_exit_status(void **state)
+CASE(a_failed_run_shows_in_the_table_and_the_exit_status)
 {
-    (void)state;
-    COMPARE("-a", "glibc", "-a", "bad=glibc,FL_FAIL=1", "-n", "2", "--", "sh", "-c",
+    COMPARE(1, "-a", "glibc", "-a", "bad=glibc,FL_FAIL=1", "-n", "2", "--", "sh", "-c",
             "test -z \"$FL_FAIL\" || { echo broken >&2; exit 9; }");
-    assert_int_equal(output.status, 1);
-    assert_non_null(strstr(output.out, "FAILED 2 of 2, exit 9"));
-    assert_non_null(strstr(output.err, "broken"));
-    COMPARE("-a", "glibc", "-n", "1", "--", "/nonexistent/program");
-    assert_int_equal(output.status, 125);
+    assert_says(output.out, "FAILED 2 of 2, exit 9");
+    assert_says(output.err, "broken");
+    COMPARE(125, "-a", "glibc", "-n", "1", "--", "/nonexistent/program");
 }
 
 /* The mistake is the command's: ten rounds of it would say no more. */
-static void a_command_that_always_fails_is_run_once_under_each(void **state)
+CASE(a_command_that_always_fails_is_run_once_under_each)
 {
-    (void)state;
-    COMPARE("-a", "glibc,glibc-tuned", "-n", "4", "-j", "-", "--", "sh", "-c",
+    COMPARE(1, "-a", "glibc,glibc-tuned", "-n", "4", "-j", "-", "--", "sh", "-c",
             "echo broken >&2; exit 9");
-    assert_int_equal(output.status, 1);
-    json_t *root = fl_child_json(output.out);
+    const json_t *root = fl_child_json(output.out);
     assert_int_equal((int)fl_child_number(root, "runs_done"), 2);
     assert_true(json_is_false(json_object_get(root, "complete")));
-    json_decref(root);
-    assert_non_null(strstr(output.err, "the command failed under every allocator; it is not run"));
-    COMPARE("-a", "glibc,glibc-tuned", "-n", "4", "--", "sh", "-c", "exit 9");
-    assert_non_null(strstr(output.out, "FAILED 1 of 1, exit 9"));
-    assert_non_null(strstr(output.out, "none: every run of the command failed\n"));
+    assert_says(output.err, "the command failed under every allocator; it is not run");
+    COMPARE(1, "-a", "glibc,glibc-tuned", "-n", "4", "--", "sh", "-c", "exit 9");
+    assert_says(output.out, "FAILED 1 of 1, exit 9");
+    assert_says(output.out, "none: every run of the command failed\n");
 }
 
-static void an_interrupt_ends_the_comparison_after_that_run(void **state)
+CASE(an_interrupt_ends_the_comparison_after_that_run)
 {
-    (void)state;
-    COMPARE("-a", "glibc,glibc-tuned", "-n", "3", "-j", "-", "--", "sh", "-c", "kill -INT $PPID");
-    assert_int_equal(output.status, 130);
-    json_t *root = fl_child_json(output.out);
+    COMPARE(130, "-a", "glibc,glibc-tuned", "-n", "3", "-j", "-", "--", "sh", "-c",
+            "kill -INT $PPID");
+    const json_t *root = fl_child_json(output.out);
     assert_int_equal(json_array_size(json_object_get(allocator(root, 0), "runs")), 0);
     assert_int_equal(json_array_size(json_object_get(allocator(root, 1), "runs")), 0);
-    json_decref(root);
 }
 
-static void long_output_neither_blocks_nor_hides_the_summary(void **state)
+CASE(long_output_neither_blocks_nor_hides_the_summary)
 {
-    (void)state;
-    COMPARE("-a", "glibc", "-n", "1", "-j", "-", "--", "sh", "-c",
+    COMPARE(0, "-a", "glibc", "-n", "1", "-j", "-", "--", "sh", "-c",
             "yes 0123456789 | head -c 1000000; yes 0123456789 | head -c 1000000 >&2; echo;"
             "echo 'SUMMARY {\"a\": 4}'");
-    assert_int_equal(output.status, 0);
-    json_t *root = fl_child_json(output.out);
+    const json_t *root = fl_child_json(output.out);
     assert_int_equal(fl_child_number(json_object_get(run_of(root, 0, 0), "reported"), "a"), 4);
-    json_decref(root);
 }
 
-static void steps_are_summed_up_for_each_allocator(void **state)
+CASE(steps_are_summed_up_for_each_allocator)
 {
-    (void)state;
-    COMPARE("-a", "glibc,glibc-tuned", "-n", "1", "-j", "-", "--", FL_VICTIM, "3000", "700", "6");
-    assert_int_equal(output.status, 0);
-    assert_non_null(strstr(output.err, "faults/step"));
-    json_t *root = fl_child_json(output.out);
+    COMPARE(0, "-a", "glibc,glibc-tuned", "-n", "1", "-j", "-", "--", FL_VICTIM, "3000", "700",
+            "6");
+    assert_says(output.err, "faults/step");
+    const json_t *root = fl_child_json(output.out);
     assert_true(json_is_true(json_object_get(root, "has_steps")));
     for (size_t i = 0; i < 2; i++) {
         const json_t *median = json_object_get(allocator(root, i), "median");
@@ -192,35 +152,15 @@ static void steps_are_summed_up_for_each_allocator(void **state)
     }
     double ratio = fl_child_number(json_object_get(allocator(root, 1), "ratio"), "step_faults");
     assert_true(ratio > 0.99 && ratio < 1.01);
-    json_decref(root);
 }
 
-static void the_table_has_a_row_an_allocator_and_the_machine(void **state)
+CASE(the_table_has_a_row_an_allocator_and_the_machine)
 {
-    (void)state;
-    COMPARE("-a", "glibc,glibc-tuned", "-n", "1", "-m", "4", "--", "true");
-    assert_int_equal(output.status, 0);
-    assert_non_null(strstr(output.out, "machine   Linux "));
-    assert_non_null(strstr(output.out, "\nglibc            glibc 2."));
-    assert_non_null(strstr(output.out, "\nallocator "));
-    assert_non_null(strstr(output.out, "\nratio to glibc "));
+    COMPARE(0, "-a", "glibc,glibc-tuned", "-n", "1", "-m", "4", "--", "true");
+    assert_says(output.out, "machine   Linux ");
+    assert_says(output.out, "\nglibc            glibc 2.");
+    assert_says(output.out, "\nallocator ");
+    assert_says(output.out, "\nratio to glibc ");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_absent_allocator_is_named_and_skipped),
-        cmocka_unit_test(wrong_options_are_refused),
-        cmocka_unit_test(rounds_are_interleaved_and_rotate),
-        cmocka_unit_test(variants_set_their_variables_and_summaries_are_carried),
-        cmocka_unit_test(only_that_library_is_preloaded),
-        cmocka_unit_test(the_tuned_settings_are_the_strong_ones),
-        cmocka_unit_test(a_failed_run_shows_in_the_table_and_the_exit_status),
-        cmocka_unit_test(a_command_that_always_fails_is_run_once_under_each),
-        cmocka_unit_test(an_interrupt_ends_the_comparison_after_that_run),
-        cmocka_unit_test(long_output_neither_blocks_nor_hides_the_summary),
-        cmocka_unit_test(steps_are_summed_up_for_each_allocator),
-        cmocka_unit_test(the_table_has_a_row_an_allocator_and_the_machine),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

@@ -2,18 +2,10 @@
  * itself, /usr/bin/time -v and, with the argument "perf", perf stat. Each tool has a run of its
  * own, and two starts differ by the layout of their addresses: some faults and pages. Never a
  * time. */
+#include "cases.h"
 #include "child.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 enum {
     FL_FILE_PAGES = 300,
@@ -25,12 +17,11 @@ enum {
 /* 6000 pages, and 32 MiB in huge pages where the kernel gives any. */
 #define VICTIM FL_USAGE, "6000", "32"
 
-static struct fl_output output;
 static char file[] = FL_FOLDER "/figures.XXXXXX"; /* not in /tmp: that may have no disk */
-static json_t *own;                               /* what faultstat says of one run */
-static json_t *said;                              /* what the victim said in it */
+static const json_t *own;                         /* what faultstat says of one run */
+static const json_t *said;                        /* what the victim said in it */
 
-#define RUN(...) fl_child_run(&output, (const char *const[]){__VA_ARGS__, NULL}, NULL)
+#define RUN(status, ...) fl_child_ends(status, ARGV(__VA_ARGS__), NULL)
 
 static void assert_near(const char *what, double value, double wanted, double most)
 {
@@ -40,40 +31,32 @@ static void assert_near(const char *what, double value, double wanted, double mo
 }
 
 /* A file of FL_FILE_PAGES pages, and faultstat's figures of a run that reads it. */
-static int measure(void **state)
+static void measure(void)
 {
     static const char page[4096];
     char json[] = FL_FOLDER "/figures-json.XXXXXX";
-    json_error_t error;
-    (void)state;
     int fd = mkstemp(file);
     int json_fd = mkstemp(json);
     for (int i = 0; i < FL_FILE_PAGES; i++) {
-        if (write(fd, page, sizeof(page)) != sizeof(page)) {
-            return -1;
-        }
+        assert_int_equal(write(fd, page, sizeof(page)), sizeof(page));
     }
     close(fd);
-    RUN(FL_FAULTSTAT, "run", "-j", "-o", json, "--", VICTIM, file);
-    own = json_load_file(json, 0, &error);
-    said = strlen(output.out) > 8 ? json_loads(output.out + strlen("SUMMARY "), 0, &error) : NULL;
+    RUN(0, FL_FAULTSTAT, "run", "-j", "-o", json, "--", VICTIM, file);
+    own = fl_child_json_file(json);
+    assert_true(strlen(output.out) > 8);
+    said = fl_child_json(output.out + strlen("SUMMARY "));
     close(json_fd);
     unlink(json);
-    return own != NULL && said != NULL ? 0 : -1;
 }
 
-static int forget(void **state)
+static void forget(void)
 {
-    (void)state;
-    json_decref(own);
-    json_decref(said);
-    return unlink(file);
+    assert_int_equal(unlink(file), 0);
 }
 
 /* The victim's are of its last line: what the program's end takes comes on top. */
-static void faults_and_peak_are_getrusages(void **state)
+CASE(faults_and_peak_are_getrusages)
 {
-    (void)state;
     double minflt = fl_child_number(said, "minflt");
     double faults = fl_child_number(own, "faults");
     assert_true(minflt >= 6000 && faults >= minflt);
@@ -85,9 +68,8 @@ static void faults_and_peak_are_getrusages(void **state)
     assert_near("peak KiB", peak, fl_child_number(said, "maxrss"), FL_FEW_KIB);
 }
 
-static void memory_is_that_of_smaps(void **state)
+CASE(memory_is_that_of_smaps)
 {
-    (void)state;
     double pss = fl_child_number(said, "pss");
     double huge = fl_child_number(said, "huge");
     double anonymous = fl_child_number(said, "anonymous");
@@ -108,11 +90,9 @@ static double number_after(const char *text, const char *key)
     return strtod(at + strlen(key), NULL);
 }
 
-static void figures_are_those_of_gnu_time(void **state)
+CASE(figures_are_those_of_gnu_time)
 {
-    (void)state;
-    RUN("/usr/bin/time", "-v", VICTIM, file);
-    assert_int_equal(output.status, 0);
+    RUN(0, "/usr/bin/time", "-v", VICTIM, file);
     assert_near("minor faults", fl_child_number(own, "faults"),
                 number_after(output.err, "Minor (reclaiming a frame) page faults: "),
                 FL_FEW_FAULTS);
@@ -141,11 +121,10 @@ static double perf_count(const char *event)
     return 0;
 }
 
-static void figures_are_those_of_perf_stat(void **state)
+CASE(figures_are_those_of_perf_stat)
 {
-    (void)state;
-    RUN("perf", "stat", "-x,", "-e", "page-faults,minor-faults,major-faults", "--", VICTIM, file);
-    assert_int_equal(output.status, 0);
+    RUN(0, "perf", "stat", "-x,", "-e", "page-faults,minor-faults,major-faults", "--", VICTIM,
+        file);
     double minor = perf_count("minor-faults");
     assert_true(minor >= 6000);
     assert_near("minor faults", fl_child_number(own, "perf_minor_faults"), minor, FL_FEW_FAULTS);
@@ -160,7 +139,9 @@ static void figures_are_those_of_perf_stat(void **state)
 static const char *why_not(void)
 {
     static char reason[160];
-    RUN("sh", "-c", "command -v perf >/dev/null || exit 5; perf stat -e minor-faults -- true");
+    fl_child_run(
+        ARGV("sh", "-c", "command -v perf >/dev/null || exit 5; perf stat -e minor-faults -- true"),
+        NULL);
     if (output.status == 0) {
         return NULL;
     }
@@ -172,21 +153,15 @@ static const char *why_not(void)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(faults_and_peak_are_getrusages),
-        cmocka_unit_test(memory_is_that_of_smaps),
-        cmocka_unit_test(figures_are_those_of_gnu_time),
-    };
-    const struct CMUnitTest perf[] = {
-        cmocka_unit_test(figures_are_those_of_perf_stat),
-    };
     if (argc < 2 || strcmp(argv[1], "perf") != 0) {
-        return cmocka_run_group_tests(tests, measure, forget);
+        cmocka_set_skip_filter("*_perf_*");
+    } else {
+        const char *reason = why_not();
+        if (reason != NULL) {
+            printf("SKIP test_tools_figures_perf: needs perf events and perf, got %s\n", reason);
+            return 77;
+        }
+        cmocka_set_test_filter("*_perf_*");
     }
-    const char *reason = why_not();
-    if (reason != NULL) {
-        printf("SKIP test_tools_figures_perf: needs perf events and perf, got %s\n", reason);
-        return 77;
-    }
-    return cmocka_run_group_tests(perf, measure, forget);
+    return RUN_CASES(.group_setup = measure, .group_teardown = forget);
 }

@@ -1,20 +1,10 @@
 /* The forms of the output: width, escapes, CSV, Markdown, JSON's schema. */
+#include "cases.h"
 #include "child.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-static struct fl_output output;
-
-#define RUN(...) fl_child_run(&output, (const char *const[]){__VA_ARGS__, NULL}, NULL)
+#define RUN(status, ...) fl_child_ends(status, ARGV(__VA_ARGS__), NULL)
 
 /* No line is wider; one word alone, such as a path, may be. */
 static void assert_fits(const char *text, size_t columns)
@@ -31,18 +21,16 @@ static void assert_fits(const char *text, size_t columns)
     }
 }
 
-static void a_pipe_gets_80_columns_and_no_escapes(void **state)
+CASE(a_pipe_gets_80_columns_and_no_escapes)
 {
-    (void)state;
-    RUN(FL_FAULTSTAT, "compare", "-a", "glibc,glibc-tuned,jemalloc-tuned", "-n", "1", "-N", "--",
+    RUN(0, FL_FAULTSTAT, "compare", "-a", "glibc,glibc-tuned,jemalloc-tuned", "-n", "1", "-N", "--",
         FL_VICTIM, "10", "0", "6");
-    assert_int_equal(output.status, 0);
     assert_says(output.out, "faults/step");
     assert_says(output.out, "\nverdict          none: too few runs");
     assert_fits(output.out, 80);
     assert_null(strchr(output.out, '\033'));
     assert_null(strchr(output.err, '\033'));
-    RUN(FL_FAULTSTAT, "run", "-o", "-", "--", FL_VICTIM, "10", "0", "6");
+    RUN(0, FL_FAULTSTAT, "run", "-o", "-", "--", FL_VICTIM, "10", "0", "6");
     assert_fits(output.out, 80);
 }
 
@@ -67,34 +55,29 @@ static const char *on_a_terminal(const char *variable)
         "    text += piece\n"
         "sys.stdout.write(text.decode().replace('\\r\\n', '\\n'))\n"
         "sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n";
-    RUN("python3", "-c", script, FL_FAULTSTAT, variable, "compare", "-a", "glibc,glibc-tuned", "-n",
-        "1", "--", "true");
-    assert_int_equal(output.status, 0);
+    RUN(0, "python3", "-c", script, FL_FAULTSTAT, variable, "compare", "-a", "glibc,glibc-tuned",
+        "-n", "1", "--", "true");
     return output.out;
 }
 
-static void a_terminal_gets_its_width_and_one_line_of_progress(void **state)
+CASE(a_terminal_gets_its_width_and_one_line_of_progress)
 {
-    (void)state;
     const char *text = on_a_terminal("FL_NOTHING=1");
     assert_says(text, "\r\033[K[2/2] round 1 of 1: glibc-tuned");
     assert_fits(strstr(text, "command "), 60);
 }
 
-static void a_dumb_terminal_gets_no_escapes(void **state)
+CASE(a_dumb_terminal_gets_no_escapes)
 {
-    (void)state;
     assert_null(strchr(on_a_terminal("TERM=dumb"), '\033'));
     assert_says(output.out, "[2/2] round 1 of 1: glibc-tuned\n");
     assert_null(strchr(on_a_terminal("TERM="), '\033'));
     assert_null(strchr(on_a_terminal("NO_COLOR=1"), '\033'));
 }
 
-static void csv_has_a_line_for_each_run(void **state)
+CASE(csv_has_a_line_for_each_run)
 {
-    (void)state;
-    RUN(FL_FAULTSTAT, "compare", "-a", "a\"b=glibc", "-n", "2", "--csv", "-", "--", "true");
-    assert_int_equal(output.status, 0);
+    RUN(0, FL_FAULTSTAT, "compare", "-a", "a\"b=glibc", "-n", "2", "--csv", "-", "--", "true");
     assert_int_equal(strncmp(output.out, "allocator,round,order,exit,served_by,step_ms,", 45), 0);
     assert_says(output.out, "\r\n\"a\"\"b\",0,0,0,ok,,");
     assert_says(output.out, "\r\n\"a\"\"b\",1,1,0,ok,,");
@@ -109,10 +92,9 @@ static void csv_has_a_line_for_each_run(void **state)
     assert_true(commas[0] > 30 && commas[1] == commas[0] && commas[2] == commas[0]);
 }
 
-static void markdown_has_tables_and_the_verdict(void **state)
+CASE(markdown_has_tables_and_the_verdict)
 {
-    (void)state;
-    RUN(FL_FAULTSTAT, "compare", "-a", "glibc", "-a", "a|b=glibc", "-n", "1", "--markdown", "-",
+    RUN(0, FL_FAULTSTAT, "compare", "-a", "glibc", "-a", "a|b=glibc", "-n", "1", "--markdown", "-",
         "--", "echo", "x");
     assert_says(output.out, "`echo x`\n");
     assert_says(output.out, "| allocator | wall s | min..max | ");
@@ -121,53 +103,36 @@ static void markdown_has_tables_and_the_verdict(void **state)
     assert_says(output.out, "\n**Verdict**: none: too few runs");
 }
 
-static void json_has_a_version_and_the_intervals(void **state)
+CASE(json_has_a_version_and_the_intervals)
 {
-    (void)state;
-    RUN(FL_FAULTSTAT, "compare", "-a", "glibc", "-a", "x=glibc", "-n", "5", "-j", "-", "--",
+    RUN(0, FL_FAULTSTAT, "compare", "-a", "glibc", "-a", "x=glibc", "-n", "5", "-j", "-", "--",
         FL_VICTIM, "100", "0", "6");
-    assert_int_equal(output.status, 0);
-    json_t *root = fl_child_json(output.out);
+    const json_t *root = fl_child_json(output.out);
     assert_int_equal(fl_child_number(root, "schema"), 2);
-    assert_string_equal(json_string_value(json_object_get(root, "kind")), "compare");
-    assert_string_equal(json_string_value(json_object_get(root, "metric")), "step_ms");
+    assert_string_equal(fl_child_text(root, "kind"), "compare");
+    assert_string_equal(fl_child_text(root, "metric"), "step_ms");
     assert_true(json_is_true(json_object_get(root, "complete")));
-    const json_t *other = json_array_get(json_object_get(root, "allocators"), 1);
+    const json_t *other = fl_child_item(root, "allocators", 1);
     const json_t *pair = json_object_get(json_object_get(other, "ratio_interval"), "step_faults");
     assert_int_equal(json_array_size(pair), 2);
     double low = json_number_value(json_array_get(pair, 0));
     double high = json_number_value(json_array_get(pair, 1));
     assert_true(low > 0.9 && low <= high && high < 1.1);
-    const char *verdict = json_string_value(json_object_get(other, "verdict"));
+    const char *verdict = fl_child_text(other, "verdict");
     assert_true(strcmp(verdict, "too few runs") != 0 && strcmp(verdict, "not compared") != 0);
-    const json_t *first = json_array_get(json_object_get(root, "allocators"), 0);
-    assert_string_equal(json_string_value(json_object_get(first, "verdict")), "reference");
-    json_decref(root);
+    const json_t *first = fl_child_item(root, "allocators", 0);
+    assert_string_equal(fl_child_text(first, "verdict"), "reference");
 }
 
 /* README: "the last line says which one is fastest". That the command runs as it is written there,
  * tests/docs/test_docs_commands finds out. */
-static void a_comparison_without_options_ends_with_a_verdict(void **state)
+CASE(a_comparison_without_options_ends_with_a_verdict)
 {
-    (void)state;
-    RUN(FL_FAULTSTAT, "compare", "--", FL_VICTIM, "300", "0", "6");
-    assert_int_equal(output.status, 0);
+    RUN(0, FL_FAULTSTAT, "compare", "--", FL_VICTIM, "300", "0", "6");
     const char *verdict = strstr(output.out, "\nverdict          ");
     assert_non_null(verdict);
     assert_null(strstr(verdict, "too few"));
     assert_true(strlen(verdict) < 300); /* nothing follows */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pipe_gets_80_columns_and_no_escapes),
-        cmocka_unit_test(a_terminal_gets_its_width_and_one_line_of_progress),
-        cmocka_unit_test(a_dumb_terminal_gets_no_escapes),
-        cmocka_unit_test(csv_has_a_line_for_each_run),
-        cmocka_unit_test(markdown_has_tables_and_the_verdict),
-        cmocka_unit_test(json_has_a_version_and_the_intervals),
-        cmocka_unit_test(a_comparison_without_options_ends_with_a_verdict),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

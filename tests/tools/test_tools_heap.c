@@ -1,21 +1,12 @@
 /* faultstat heap: what places in a program hold, in a running process and from a file, against what
  * the program is known to hold. */
+#include "cases.h"
 #include "live_victim.h"
 
 #include "faultless/profile.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 enum { MIB = 1 << 20, PAGE = 4096 };
 
@@ -24,11 +15,10 @@ static const char *const every[] = {"LD_PRELOAD=" FL_LIBRARY, "FAULTLESS_DISABLE
                                     "FAULTLESS_PROFILE=1", "FAULTLESS_PROFILE_EVERY=1", NULL};
 static const char *const usual[] = {"LD_PRELOAD=" FL_LIBRARY, "FAULTLESS_PROFILE=1",
                                     "FAULTLESS_PROFILE_EVERY=1M", NULL};
-static struct fl_output output;
 
 static struct fl_live_victim begin(const char *what, const char *const env[])
 {
-    struct fl_live_victim v = fl_live_victim_start((const char *const[]){FL_HEAP, what, NULL}, env);
+    struct fl_live_victim v = fl_live_victim_start(ARGV(FL_HEAP, what), env);
     (void)fl_live_victim_line(&v);
     return v;
 }
@@ -36,11 +26,8 @@ static struct fl_live_victim begin(const char *what, const char *const env[])
 /* Folded stacks of a process or file; `peak`: "--peak", or NULL. */
 static void fold(const char *what, const char *peak)
 {
-    fl_child_run(&output,
-                 (const char *const[]){FL_FAULTSTAT, "heap", what, "--folded", "-", peak, NULL},
-                 NULL);
+    fl_child_ends(0, ARGV(FL_FAULTSTAT, "heap", what, "--folded", "-", peak), NULL);
     assert_string_equal(output.err, "");
-    assert_int_equal(output.status, 0);
 }
 
 /* Bytes of stacks that end in that function; "": of all. */
@@ -69,36 +56,30 @@ static void known_sites_hold_what_they_hold(void)
     assert_says(output.out, ";main;sites;g 4194304\n");
 }
 
-static void a_running_process_is_read(void **state)
+CASE(a_running_process_is_read)
 {
     struct fl_live_victim v = begin("sites", every);
-    (void)state;
     fold(fl_live_victim_text(v.pid), NULL);
     known_sites_hold_what_they_hold();
     fold(fl_live_victim_text(v.pid), "--peak");
     assert_int_equal(held_by("f"), 3 * MIB);
     assert_int_equal(held_by("k"), 8 * MIB);
     assert_int_equal(held_by("h"), 0);
-    fl_child_run(&output,
-                 (const char *const[]){FL_FAULTSTAT, "heap", fl_live_victim_text(v.pid), NULL},
-                 NULL);
-    assert_int_equal(output.status, 0);
+    fl_child_ends(0, ARGV(FL_FAULTSTAT, "heap", fl_live_victim_text(v.pid)), NULL);
     assert_says(output.out, ": 7.3 MiB in large blocks; at the peak 15.0 MiB; 7 samples");
     assert_says(output.out, "       4.0  54.9        4.0        2  g (");
     assert_says(output.out, "       0.0   0.0        8.0        0  k (");
     assert_says(output.out, " 100.0  of sites together");
     assert_says(output.out, "kept free");
     assert_says(output.out, "not ours");
-    assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
-static void a_file_says_the_same(void **state)
+CASE(a_file_says_the_same)
 {
     char option[96], name[64];
     snprintf(option, sizeof(option), "FAULTLESS_PROFILE=%s/%%p.heap", fl_child_folder);
     const char *const env[] = {every[0], every[1], option, every[3], NULL};
     struct fl_live_victim v = begin("sites", env);
-    (void)state;
     snprintf(name, sizeof(name), "%s/%d.heap", fl_child_folder, (int)v.pid);
     assert_int_not_equal(access(name, F_OK), 0);
     assert_int_equal(fl_live_victim_end(&v), 0);
@@ -108,33 +89,35 @@ static void a_file_says_the_same(void **state)
     assert_int_equal(held_by("k"), 8 * MIB);
 }
 
-static void blocks_that_grow_are_of_who_made_them_grow(void **state)
+CASE(each_function_holds_what_it_asked_for)
 {
-    struct fl_live_victim v = begin("grow", every);
-    (void)state;
-    fold(fl_live_victim_text(v.pid), NULL);
-    assert_int_equal(held_by("r"), 20 * MIB);
-    assert_int_equal(held_by("f"), 2 * MIB);
-    assert_int_equal(held_by(""), 22 * MIB);
-    assert_int_equal(fl_live_victim_end(&v), 0);
+    /* the worker packs: only then a plan serves */
+    const char *const with_worker[] = {every[0], every[2], every[3], NULL};
+    static const struct {
+        const char *mode;
+        bool worker;
+        size_t f, other, all; /* MiB */
+        const char *name;     /* of the other */
+    } table[] = {
+        {"grow", false, 2, 20, 22, "r"}, {"threads", false, 0, 4, 4, "t"},
+        {"steps", true, 1, 3, 4, "s"},   {"signals", false, 5, 0, 5, "k"},
+        {"filter", false, 5, 0, 5, "k"},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct fl_live_victim v = begin(table[i].mode, table[i].worker ? with_worker : every);
+        fold(fl_live_victim_text(v.pid), NULL);
+        if (held_by("f") != table[i].f * MIB || held_by(table[i].name) != table[i].other * MIB ||
+            held_by("") != table[i].all * MIB) {
+            fail_msg("%s:\n%s", table[i].mode, output.out);
+        }
+        assert_int_equal(fl_live_victim_end(&v), 0);
+    }
 }
 
-static void threads_hold_beyond_their_end(void **state)
+CASE(a_child_of_fork_has_its_own)
 {
-    struct fl_live_victim v = begin("threads", every);
-    (void)state;
-    fold(fl_live_victim_text(v.pid), NULL);
-    assert_int_equal(held_by("t"), 4 * MIB);
-    kill(v.pid, SIGKILL);
-    assert_int_equal(fl_live_victim_end(&v), 128 + SIGKILL);
-}
-
-static void a_child_of_fork_has_its_own(void **state)
-{
-    struct fl_live_victim v =
-        fl_live_victim_start((const char *const[]){FL_HEAP, "fork", NULL}, every);
+    struct fl_live_victim v = fl_live_victim_start(ARGV(FL_HEAP, "fork"), every);
     pid_t child = 0;
-    (void)state;
     for (int i = 0; i < 2; i++) {
         pid_t pid = (pid_t)strtol(fl_live_victim_line(&v), NULL, 10);
         child = pid != v.pid ? pid : child;
@@ -145,64 +128,27 @@ static void a_child_of_fork_has_its_own(void **state)
     fold(fl_live_victim_text(child), NULL);
     assert_int_equal(held_by("c"), 3 * MIB);
     assert_int_equal(held_by(""), 3 * MIB);
-    assert_int_equal(fl_live_victim_end(&v), 0);
-}
-
-/* A block that a plan serves is known like any other. */
-static void planned_blocks_are_there(void **state)
-{
-    const char *const env[] = {every[0], every[2], every[3],
-                               NULL}; /* with the worker, which packs */
-    struct fl_live_victim v = begin("steps", env);
-    (void)state;
-    fold(fl_live_victim_text(v.pid), NULL);
-    assert_int_equal(held_by("s"), 3 * MIB);
-    assert_int_equal(held_by("f"), MIB);
-    assert_int_equal(held_by(""), 4 * MIB);
-    assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
 /* By a program that is the same each time, and its one thread. */
-static void samples_stand_for_all_on_average(void **state)
+CASE(samples_stand_for_all_on_average)
 {
     struct fl_live_victim v = begin("mixed", usual);
-    (void)state;
     fold(fl_live_victim_text(v.pid), NULL);
     uint64_t f = held_by("f");
     print_message("           %.0f MiB for 300\n", (double)f / MIB);
     assert_int_equal(held_by("g"), 300 * MIB); /* longer than the distance: exact */
     assert_true(f > 250 * (uint64_t)MIB && f < 350 * (uint64_t)MIB);
-    assert_int_equal(fl_live_victim_end(&v), 0);
-}
-
-static void handlers_may_ask(void **state)
-{
-    struct fl_live_victim v = begin("signals", every);
-    (void)state;
-    fold(fl_live_victim_text(v.pid), NULL);
-    assert_int_equal(held_by("f"), 5 * MIB);
-    assert_int_equal(held_by(""), 5 * MIB);
-    assert_int_equal(fl_live_victim_end(&v), 0);
-}
-
-static void a_filter_that_kills_is_obeyed(void **state)
-{
-    struct fl_live_victim v = begin("filter", every);
-    (void)state;
-    fold(fl_live_victim_text(v.pid), NULL);
-    assert_int_equal(held_by("f"), 5 * MIB);
-    assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
 static void refused(const char *what, const char *why)
 {
-    fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "heap", what, NULL}, NULL);
-    assert_int_equal(output.status, 125);
+    fl_child_ends(125, ARGV(FL_FAULTSTAT, "heap", what), NULL);
     assert_says(output.err, why);
     assert_string_equal(output.out, "");
 }
 
-static void what_is_no_profile_is_refused(void **state)
+CASE(what_is_no_profile_is_refused)
 {
     char name[64];
     struct fl_profile_head head = {.magic = FL_PROFILE_MAGIC,
@@ -210,7 +156,6 @@ static void what_is_no_profile_is_refused(void **state)
                                    .slots = 3,
                                    .stride = FL_PROFILE_STRIDE};
     struct fl_live_victim v = begin("sites", fl_live_victim_still);
-    (void)state;
     refused(fl_live_victim_text(v.pid), "not started with FAULTLESS_PROFILE");
     assert_int_equal(fl_live_victim_end(&v), 0);
     refused(fl_live_victim_text(getpid()), "not under faultless");
@@ -230,12 +175,11 @@ static void what_is_no_profile_is_refused(void **state)
         assert_int_equal(fclose(file), 0);
         refused(name, why[i]);
     }
-    fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "heap", NULL}, NULL);
-    assert_int_equal(output.status, 125);
+    fl_child_ends(125, ARGV(FL_FAULTSTAT, "heap"), NULL);
 }
 
 /* Samples whose sizes, registers and stacks are nonsense. */
-static void nonsense_does_no_harm(void **state)
+CASE(nonsense_does_no_harm)
 {
     static unsigned char stack[FL_PROFILE_STACK];
     struct fl_profile_head head = {.magic = FL_PROFILE_MAGIC,
@@ -244,7 +188,6 @@ static void nonsense_does_no_harm(void **state)
                                    .stride = FL_PROFILE_STRIDE,
                                    .peak_at = UINT64_MAX};
     char name[64];
-    (void)state;
     snprintf(name, sizeof(name), "%s/nonsense", fl_child_folder);
     FILE *file = fopen(name, "w");
     assert_non_null(file);
@@ -264,40 +207,24 @@ static void nonsense_does_no_harm(void **state)
     }
     fputs("0-ffffffffffffffff r-xp 00000000 00:00 0 /bin/true\nx\n1-2\n", file);
     assert_int_equal(fclose(file), 0);
-    fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "heap", name, NULL}, NULL);
-    assert_int_equal(output.status, 0);
+    fl_child_ends(0, ARGV(FL_FAULTSTAT, "heap", name), NULL);
 }
 
-static void values_of_the_option_are_checked(void **state)
+CASE(values_of_the_option_are_checked)
 {
     const char *const env[] = {every[0], "FAULTLESS_PROFILE=word", NULL};
-    (void)state;
-    fl_child_run(&output, (const char *const[]){"/bin/true", NULL}, env);
-    assert_int_equal(output.status, 0);
+    fl_child_ends(0, ARGV("/bin/true"), env);
     assert_says(output.err, "FAULTLESS_PROFILE=word");
     const char *const bad[] = {every[0], "FAULTLESS_PROFILE=/nonexistent/a", every[3], NULL};
-    fl_child_run(&output, (const char *const[]){FL_LIVE, "work", NULL}, bad);
-    assert_int_equal(output.status, 0);
+    fl_child_ends(0, ARGV(FL_LIVE, "work"), bad);
     assert_says(output.err, "FAULTLESS_PROFILE=/nonexistent/a cannot be written, error 2");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_running_process_is_read),
-        cmocka_unit_test(a_file_says_the_same),
-        cmocka_unit_test(blocks_that_grow_are_of_who_made_them_grow),
-        cmocka_unit_test(threads_hold_beyond_their_end),
-        cmocka_unit_test(a_child_of_fork_has_its_own),
-        cmocka_unit_test(planned_blocks_are_there),
-        cmocka_unit_test(samples_stand_for_all_on_average),
-        cmocka_unit_test(handlers_may_ask),
-        cmocka_unit_test(a_filter_that_kills_is_obeyed),
-        cmocka_unit_test(what_is_no_profile_is_refused),
-        cmocka_unit_test(nonsense_does_no_harm),
-        cmocka_unit_test(values_of_the_option_are_checked),
-    };
     int skip = fl_live_victim_skip("test_tools_heap");
     return skip != 0 ? skip
-                     : cmocka_run_group_tests(tests, fl_child_make_folder, fl_child_remove_folder);
+                     : RUN_CASES(.teardown = fl_live_victims_end_well,
+                                 .group_setup = fl_child_make_folder,
+                                 .group_teardown = fl_child_remove_folder);
 }

@@ -1,148 +1,109 @@
 /* The faultless launcher: what it puts into the environment, where it finds the library, exit
  * codes. */
+#include "cases.h"
 #include "child.h"
 
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-static struct fl_output output;
 static char preloaded[PATH_MAX]; /* as the launcher names it: the build folder may be a link */
 
-#define LAUNCH(...)                                                                                \
-    fl_child_run(&output, (const char *const[]){FL_LAUNCHER, __VA_ARGS__, NULL},                   \
-                 (const char *const[]){"FAULTLESS_LIB=" FL_PRELOAD, "LD_PRELOAD", NULL})
+#define LAUNCH(status, ...)                                                                        \
+    fl_child_ends(status, ARGV(FL_LAUNCHER, __VA_ARGS__),                                          \
+                  ARGV("FAULTLESS_LIB=" FL_PRELOAD, "LD_PRELOAD"))
 
-static void the_library_comes_before_what_was_preloaded(void **state)
+CASE(the_library_comes_before_what_was_preloaded)
 {
-    (void)state;
     static const char *const argv[] = {FL_LAUNCHER, "sh", "-c", "echo $LD_PRELOAD", NULL};
     char wanted[PATH_MAX + 16];
 
-    LAUNCH("sh", "-c", "echo $LD_PRELOAD");
+    LAUNCH(0, "sh", "-c", "echo $LD_PRELOAD");
     snprintf(wanted, sizeof(wanted), "%s\n", preloaded);
     assert_string_equal(output.out, wanted);
-    fl_child_run(&output, argv,
-                 (const char *const[]){"FAULTLESS_LIB=" FL_PRELOAD, "LD_PRELOAD=libm.so.6", NULL});
+    fl_child_run(argv, ARGV("FAULTLESS_LIB=" FL_PRELOAD, "LD_PRELOAD=libm.so.6"));
     snprintf(wanted, sizeof(wanted), "%s:libm.so.6\n", preloaded);
     assert_string_equal(output.out, wanted);
     assert_int_equal(output.status, 0);
 }
 
-static void options_become_variables(void **state)
+CASE(options_become_variables)
 {
-    (void)state;
-    LAUNCH("-o", "decay-ms=5", "--option=THRESHOLD=64K", "-o", "log=", "--", "sh", "-c",
+    LAUNCH(0, "-o", "decay-ms=5", "--option=THRESHOLD=64K", "-o", "log=", "--", "sh", "-c",
            "echo $FAULTLESS_DECAY_MS $FAULTLESS_THRESHOLD ${FAULTLESS_LOG-unset}.");
     assert_string_equal(output.out, "5 64K .\n");
 }
 
-static void what_follows_the_command_is_the_commands(void **state)
+CASE(what_follows_the_command_is_the_commands)
 {
-    (void)state;
-    LAUNCH("echo", "-o", "--help", "--", "x");
+    LAUNCH(0, "echo", "-o", "--help", "--", "x");
     assert_string_equal(output.out, "-o --help -- x\n");
 }
 
-static void exit_codes_are_those_of_a_shell(void **state)
+CASE(exit_codes_are_those_of_a_shell)
 {
-    (void)state;
-    LAUNCH("sh", "-c", "exit 5");
-    assert_int_equal(output.status, 5);
-    LAUNCH("sh", "-c", "kill -KILL $$");
-    assert_int_equal(output.status, 128 + 9);
-    LAUNCH("/nonexistent/program");
-    assert_int_equal(output.status, 127);
-    assert_non_null(strstr(output.err, "/nonexistent/program: No such file"));
-    LAUNCH("/etc/passwd");
-    assert_int_equal(output.status, 126);
+    LAUNCH(5, "sh", "-c", "exit 5");
+    LAUNCH(128 + 9, "sh", "-c", "kill -KILL $$");
+    LAUNCH(127, "/nonexistent/program");
+    assert_says(output.err, "/nonexistent/program: No such file");
+    LAUNCH(126, "/etc/passwd");
 }
 
-static void wrong_use_is_125_and_runs_nothing(void **state)
+CASE(wrong_use_is_125_and_runs_nothing)
 {
-    (void)state;
-    LAUNCH("-o", "novalue", "echo", "ran");
-    assert_int_equal(output.status, 125);
+    LAUNCH(125, "-o", "novalue", "echo", "ran");
     assert_string_equal(output.out, "");
-    LAUNCH("-o", "sp ace=1", "echo", "ran");
-    assert_int_equal(output.status, 125);
-    LAUNCH("--nosuch", "echo", "ran");
-    assert_int_equal(output.status, 125);
-    LAUNCH("--");
-    assert_int_equal(output.status, 125);
-    fl_child_run(&output, (const char *const[]){FL_LAUNCHER, "echo", "ran", NULL},
-                 (const char *const[]){"FAULTLESS_LIB=/nonexistent/lib.so", NULL});
-    assert_int_equal(output.status, 125);
+    LAUNCH(125, "-o", "sp ace=1", "echo", "ran");
+    LAUNCH(125, "--nosuch", "echo", "ran");
+    LAUNCH(125, "--");
+    fl_child_ends(125, ARGV(FL_LAUNCHER, "echo", "ran"), ARGV("FAULTLESS_LIB=/nonexistent/lib.so"));
     assert_string_equal(output.out, "");
     assert_string_equal(output.err, "faultless: FAULTLESS_LIB=/nonexistent/lib.so: "
                                     "No such file or directory\n");
-    fl_child_run(&output, (const char *const[]){FL_LAUNCHER, "echo", "ran", NULL},
-                 (const char *const[]){"FAULTLESS_LIB=/usr", NULL});
-    assert_int_equal(output.status, 125);
+    fl_child_ends(125, ARGV(FL_LAUNCHER, "echo", "ran"), ARGV("FAULTLESS_LIB=/usr"));
     assert_string_equal(output.err, "faultless: FAULTLESS_LIB=/usr: Is a directory\n");
 }
 
-static void version_and_help_run_nothing(void **state)
+CASE(version_and_help_run_nothing)
 {
-    (void)state;
-    LAUNCH("--version");
-    assert_int_equal(output.status, 0);
+    LAUNCH(0, "--version");
     assert_memory_equal(output.out, "faultless ", strlen("faultless "));
-    LAUNCH("--help");
-    assert_int_equal(output.status, 0);
-    assert_non_null(strstr(output.out, "FAULTLESS_LIB"));
+    LAUNCH(0, "--help");
+    assert_says(output.out, "FAULTLESS_LIB");
 }
 
-static void the_librarys_path_is_one_line(void **state)
+CASE(the_librarys_path_is_one_line)
 {
-    (void)state;
     char wanted[PATH_MAX + 2];
 
-    LAUNCH("--library");
-    assert_int_equal(output.status, 0);
+    LAUNCH(0, "--library");
     snprintf(wanted, sizeof wanted, "%s\n", preloaded);
     assert_string_equal(output.out, wanted);
     assert_string_equal(output.err, "");
-    LAUNCH("--library", "echo", "ran");
-    assert_int_equal(output.status, 125);
+    LAUNCH(125, "--library", "echo", "ran");
     assert_string_equal(output.out, "");
-    fl_child_run(&output, (const char *const[]){FL_LAUNCHER, "--library", NULL},
-                 (const char *const[]){"FAULTLESS_LIB=/usr", NULL});
-    assert_int_equal(output.status, 125);
+    fl_child_ends(125, ARGV(FL_LAUNCHER, "--library"), ARGV("FAULTLESS_LIB=/usr"));
     assert_string_equal(output.err, "faultless: FAULTLESS_LIB=/usr: Is a directory\n");
 }
 
 #define TUNED "thp:always,dirty_decay_ms:10000,muzzy_decay_ms:10000"
 
-static void tune_sets_what_the_user_has_not(void **state)
+CASE(tune_sets_what_the_user_has_not)
 {
-    (void)state;
     static const char *const argv[] = {
         FL_LAUNCHER, "--tune", "sh", "-c", "env | grep -E 'RJEM|DUCKDB|ARROW' | sort", NULL};
 
-    fl_child_run(&output, argv,
-                 (const char *const[]){"FAULTLESS_LIB=" FL_PRELOAD, "ARROW_DEFAULT_MEMORY_POOL",
-                                       "_RJEM_MALLOC_CONF", "DUCKDB_JE_MALLOC_CONF=", NULL});
+    fl_child_run(argv, ARGV("FAULTLESS_LIB=" FL_PRELOAD, "ARROW_DEFAULT_MEMORY_POOL",
+                            "_RJEM_MALLOC_CONF", "DUCKDB_JE_MALLOC_CONF="));
     assert_string_equal(output.out, "ARROW_DEFAULT_MEMORY_POOL=system\nDUCKDB_JE_MALLOC_CONF=\n"
                                     "_RJEM_MALLOC_CONF=" TUNED "\n");
     assert_string_equal(output.err, "faultless: --tune set ARROW_DEFAULT_MEMORY_POOL=system "
                                     "_RJEM_MALLOC_CONF=" TUNED "; yours stay: "
                                     "DUCKDB_JE_MALLOC_CONF\n");
-    fl_child_run(&output, argv,
-                 (const char *const[]){"FAULTLESS_LIB=" FL_PRELOAD, "ARROW_DEFAULT_MEMORY_POOL=x",
-                                       "_RJEM_MALLOC_CONF=y", "DUCKDB_JE_MALLOC_CONF=z", NULL});
+    fl_child_run(argv, ARGV("FAULTLESS_LIB=" FL_PRELOAD, "ARROW_DEFAULT_MEMORY_POOL=x",
+                            "_RJEM_MALLOC_CONF=y", "DUCKDB_JE_MALLOC_CONF=z"));
     assert_string_equal(output.out, "ARROW_DEFAULT_MEMORY_POOL=x\nDUCKDB_JE_MALLOC_CONF=z\n"
                                     "_RJEM_MALLOC_CONF=y\n");
-    LAUNCH("--tune");
-    assert_int_equal(output.status, 125);
+    LAUNCH(125, "--tune");
 }
 
 /* Copies launcher and library into PREFIX/bin and PREFIX/`library`, and asks what is preloaded. */
@@ -156,15 +117,13 @@ static void assert_found_as(const char *library)
              "cd %s && mkdir -p bin $(dirname %s) && cp %s bin/faultless && cp %s %s && "
              "bin/faultless sh -c 'echo $LD_PRELOAD'; rm -rf %s",
              prefix, library, FL_LAUNCHER, FL_PRELOAD, library, prefix);
-    fl_child_run(&output, (const char *const[]){"sh", "-c", script, NULL},
-                 (const char *const[]){"FAULTLESS_LIB", "LD_PRELOAD", NULL});
+    fl_child_run(ARGV("sh", "-c", script), ARGV("FAULTLESS_LIB", "LD_PRELOAD"));
     snprintf(wanted, sizeof(wanted), "%s/%s\n", prefix, library);
     assert_string_equal(output.out, wanted);
 }
 
-static void the_library_is_found_as_built_and_as_installed(void **state)
+CASE(the_library_is_found_as_built_and_as_installed)
 {
-    (void)state;
     assert_found_as("bin/libfaultless.so");
     assert_found_as("lib/libfaultless.so");
     assert_found_as("lib/" FL_MULTIARCH "/libfaultless.so");
@@ -183,13 +142,11 @@ static void launch_in(const char *mark, const char *name, const char *script)
     snprintf(text, sizeof(text),
              "cp %s '%s/%s'; export FAULTLESS_LIB='%s/%s'; %s %s; s=$?; rm -rf '%s'; exit $s",
              FL_PRELOAD, folder, name, folder, name, FL_LAUNCHER, script, folder);
-    fl_child_run(&output, (const char *const[]){"sh", "-c", text, NULL},
-                 (const char *const[]){"LD_LIBRARY_PATH", "LD_PRELOAD", NULL});
+    fl_child_run(ARGV("sh", "-c", text), ARGV("LD_LIBRARY_PATH", "LD_PRELOAD"));
 }
 
-static void a_path_with_a_space_is_preloaded(void **state)
+CASE(a_path_with_a_space_is_preloaded)
 {
-    (void)state;
     launch_in(" ", "lib.so",
               "sh -c 'echo $LD_PRELOAD; grep -c \"/faultless test.*lib.so\" /proc/$$/maps'");
     assert_int_equal(output.status, 0);
@@ -197,13 +154,12 @@ static void a_path_with_a_space_is_preloaded(void **state)
     assert_string_equal(output.err, "");
 }
 
-static void a_path_that_LD_PRELOAD_cannot_express_is_refused(void **state)
+CASE(a_path_that_LD_PRELOAD_cannot_express_is_refused)
 {
-    (void)state;
     launch_in(":", "lib.so", "echo ran");
     assert_int_equal(output.status, 125);
     assert_string_equal(output.out, "");
-    assert_non_null(strstr(output.err, "name the copy in FAULTLESS_LIB\n"));
+    assert_says(output.err, "name the copy in FAULTLESS_LIB\n");
     launch_in("-", "l ib.so", "echo ran");
     assert_int_equal(output.status, 125);
     assert_string_equal(output.out, "");
@@ -211,21 +167,8 @@ static void a_path_that_LD_PRELOAD_cannot_express_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_library_comes_before_what_was_preloaded),
-        cmocka_unit_test(options_become_variables),
-        cmocka_unit_test(what_follows_the_command_is_the_commands),
-        cmocka_unit_test(exit_codes_are_those_of_a_shell),
-        cmocka_unit_test(wrong_use_is_125_and_runs_nothing),
-        cmocka_unit_test(version_and_help_run_nothing),
-        cmocka_unit_test(the_librarys_path_is_one_line),
-        cmocka_unit_test(tune_sets_what_the_user_has_not),
-        cmocka_unit_test(the_library_is_found_as_built_and_as_installed),
-        cmocka_unit_test(a_path_with_a_space_is_preloaded),
-        cmocka_unit_test(a_path_that_LD_PRELOAD_cannot_express_is_refused),
-    };
     if (realpath(FL_PRELOAD, preloaded) == NULL) {
         return 1;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

@@ -1,20 +1,14 @@
 /* Lines of numa_maps and the shares of remote memory, against figures worked out by hand. */
+#include "cases.h"
 #include "faultstat/nodes.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static const uint64_t kib = 1 << 10;
 static const uint64_t mib = 1 << 20;
 
-static void pages_of_a_map_go_to_their_nodes(void **state)
+CASE(pages_of_a_map_go_to_their_nodes)
 {
-    (void)state;
     struct fl_nodes n = {.count = 0};
     fl_nodes_add_map(
         &n, "7f00 default anon=771 dirty=771 active=0 N0=512 N2=259 kernelpagesize_kB=4\n");
@@ -32,9 +26,8 @@ static void pages_of_a_map_go_to_their_nodes(void **state)
     assert_int_equal(n.node[2].anonymous, (259 + 2) * 4 * kib);
 }
 
-static void what_is_no_count_is_left_alone(void **state)
+CASE(what_is_no_count_is_left_alone)
 {
-    (void)state;
     struct fl_nodes n = {.count = 0};
     fl_nodes_add_map(&n, "");
     fl_nodes_add_map(&n, "7f00 default\n");
@@ -45,9 +38,8 @@ static void what_is_no_count_is_left_alone(void **state)
     assert_int_equal(n.node[0].anonymous, 16 * kib);
 }
 
-static void more_nodes_than_there_is_room_for_are_dropped(void **state)
+CASE(more_nodes_than_there_is_room_for_are_dropped)
 {
-    (void)state;
     struct fl_nodes n = {.count = 0};
     char line[64];
     for (int id = 2 * FL_NODES_MAX; id > 0; id--) {
@@ -81,7 +73,7 @@ static void assert_shares(const struct fl_nodes *n, double remote, double shared
     }
 }
 
-static void shares_are_those_of_the_threads_nodes(void **state)
+CASE(shares_are_those_of_the_threads_nodes)
 {
     static const struct {
         uint64_t memory[3];
@@ -97,16 +89,14 @@ static void shares_are_those_of_the_threads_nodes(void **state)
         {{60, 20, 20}, {1, 1, 0}, {49, 49, 0}, 20, 60}, /* a card without CPUs */
         {{100, 0, 0}, {1, 1, 0}, {0, 0, 0}, 0, 50},     /* too young to have had a tick */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct fl_nodes n = made(table[i].memory, table[i].threads, table[i].ticks);
         assert_shares(&n, table[i].remote, table[i].shared);
     }
 }
 
-static void without_memory_or_threads_there_is_no_share(void **state)
+CASE(without_memory_or_threads_there_is_no_share)
 {
-    (void)state;
     struct fl_nodes n = {.count = 0};
     assert_true(isnan(fl_nodes_remote_pct(&n)) && isnan(fl_nodes_shared_pct(&n)));
     fl_nodes_add_map(&n, "7f00 default N3=4 kernelpagesize_kB=4\n");
@@ -118,14 +108,4 @@ static void without_memory_or_threads_there_is_no_share(void **state)
     assert_int_equal(n.node[0].id, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pages_of_a_map_go_to_their_nodes),
-        cmocka_unit_test(what_is_no_count_is_left_alone),
-        cmocka_unit_test(more_nodes_than_there_is_room_for_are_dropped),
-        cmocka_unit_test(shares_are_those_of_the_threads_nodes),
-        cmocka_unit_test(without_memory_or_threads_there_is_no_share),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

@@ -1,23 +1,14 @@
 /* faultstat nodes, and the nodes in run and compare, against what this process knows of its own
  * pages from move_pages(2). True on one node and on several. */
+#include "cases.h"
 #include "child.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 enum { FL_MIB = 96, FL_PAGE = 4096 };
 
-static struct fl_output output;
-
-#define RUN(...) fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, __VA_ARGS__, NULL}, NULL)
+#define RUN(status, ...) fl_child_ends(status, ARGV(FL_FAULTSTAT, __VA_ARGS__), NULL)
 
 static double anonymous_of(const json_t *nodes)
 {
@@ -28,12 +19,11 @@ static double anonymous_of(const json_t *nodes)
     return sum;
 }
 
-static json_t *nodes_of_this(json_t **root)
+static const json_t *nodes_of_this(const json_t **root)
 {
     char pid[16];
     snprintf(pid, sizeof(pid), "%d", (int)getpid());
-    RUN("nodes", "--json", pid);
-    assert_int_equal(output.status, 0);
+    RUN(0, "nodes", "--json", pid);
     *root = fl_child_json(output.out);
     assert_int_equal(json_array_size(*root), 1);
     assert_int_equal(fl_child_number(json_array_get(*root, 0), "pid"), getpid());
@@ -56,12 +46,11 @@ static int node_of(void *page)
     return syscall(SYS_move_pages, 0, 1UL, &page, NULL, &id, 0) == 0 ? id : -1;
 }
 
-static void memory_is_counted_where_it_lies(void **state)
+CASE(memory_is_counted_where_it_lies)
 {
-    (void)state;
     size_t len = (size_t)FL_MIB << 20;
-    json_t *before_root;
-    json_t *after_root;
+    const json_t *before_root;
+    const json_t *after_root;
     int flags = MAP_PRIVATE | MAP_ANONYMOUS;
     char *base = mmap(NULL, len, PROT_READ | PROT_WRITE, flags, -1, 0);
     assert_ptr_not_equal(base, MAP_FAILED);
@@ -82,76 +71,51 @@ static void memory_is_counted_where_it_lies(void **state)
     }
     double remote = fl_child_number(json_array_get(after_root, 0), "remote_pct");
     assert_true(remote >= 0 && remote <= 100);
-    json_decref(before_root);
-    json_decref(after_root);
     munmap(base, len);
 }
 
-static void text_has_a_line_a_node(void **state)
+CASE(text_has_a_line_a_node)
 {
-    (void)state;
     char pid[16];
     snprintf(pid, sizeof(pid), "%d", (int)getpid());
-    RUN("nodes", pid, pid);
-    assert_int_equal(output.status, 0);
-    assert_non_null(strstr(output.out, "memory by node"));
-    assert_non_null(strstr(output.out, "\n    node "));
-    assert_non_null(strstr(output.out, "\n  remote "));
+    RUN(0, "nodes", pid, pid);
+    assert_says(output.out, "memory by node");
+    assert_says(output.out, "\n    node ");
+    assert_says(output.out, "\n  remote ");
 }
 
-static void what_is_no_process_is_said(void **state)
+CASE(what_is_no_process_is_said)
 {
-    (void)state;
-    RUN("nodes", "2147483647");
-    assert_int_equal(output.status, 1);
+    RUN(1, "nodes", "2147483647");
     assert_string_equal(output.err, "faultstat: 2147483647: No such file or directory\n");
-    RUN("nodes", "self");
-    assert_int_equal(output.status, 125);
-    RUN("nodes", "0");
-    assert_int_equal(output.status, 125);
-    RUN("nodes");
-    assert_int_equal(output.status, 125);
+    RUN(125, "nodes", "self");
+    RUN(125, "nodes", "0");
+    RUN(125, "nodes");
 }
 
 /* It marks six steps; the pages of one are there at each mark but gone at the next. */
-static void a_run_has_its_nodes_where_they_are_asked_for(void **state)
+CASE(a_run_has_its_nodes_where_they_are_asked_for)
 {
-    (void)state;
-    RUN("run", "--nodes", "--json", "-o", "/dev/stderr", "--", FL_VICTIM, "3000", "0", "6");
-    assert_int_equal(output.status, 0);
-    json_t *root = fl_child_json(output.err);
+    RUN(0, "run", "--nodes", "--json", "-o", "/dev/stderr", "--", FL_VICTIM, "3000", "0", "6");
+    const json_t *root = fl_child_json(output.err);
     assert_true(anonymous_of(json_object_get(root, "nodes")) > 0);
     assert_true(fl_child_number(root, "remote_pct") >= 0);
     assert_true(fl_child_number(root, "remote_if_shared_pct") >= 0);
-    json_decref(root);
-    RUN("run", "--nodes", "--", FL_VICTIM, "3000", "0", "6");
-    assert_non_null(strstr(output.err, "memory by node"));
+    RUN(0, "run", "--nodes", "--", FL_VICTIM, "3000", "0", "6");
+    assert_says(output.err, "memory by node");
 }
 
-static void a_comparison_has_nodes_by_allocator(void **state)
+CASE(a_comparison_has_nodes_by_allocator)
 {
-    (void)state;
-    RUN("compare", "--nodes", "-a", "glibc", "-n", "2", "-j", "-", "--", FL_VICTIM, "3000", "0",
+    RUN(0, "compare", "--nodes", "-a", "glibc", "-n", "2", "-j", "-", "--", FL_VICTIM, "3000", "0",
         "6");
-    assert_int_equal(output.status, 0);
-    json_t *root = fl_child_json(output.out);
-    const json_t *peer = json_array_get(json_object_get(root, "allocators"), 0);
-    const json_t *run = json_array_get(json_object_get(peer, "runs"), 0);
+    const json_t *root = fl_child_json(output.out);
+    const json_t *peer = fl_child_item(root, "allocators", 0);
+    const json_t *run = fl_child_item(peer, "runs", 0);
     assert_true(anonymous_of(json_object_get(run, "nodes")) > 0);
     assert_true(fl_child_number(json_object_get(peer, "median"), "remote_pct") >= 0);
-    assert_non_null(strstr(output.err, "remote %"));
-    assert_non_null(strstr(output.err, "MiB by node"));
-    json_decref(root);
+    assert_says(output.err, "remote %");
+    assert_says(output.err, "MiB by node");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_counted_where_it_lies),
-        cmocka_unit_test(text_has_a_line_a_node),
-        cmocka_unit_test(what_is_no_process_is_said),
-        cmocka_unit_test(a_run_has_its_nodes_where_they_are_asked_for),
-        cmocka_unit_test(a_comparison_has_nodes_by_allocator),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

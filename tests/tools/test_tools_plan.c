@@ -1,123 +1,73 @@
 /* faultplan, judged from outside: figures and offsets of tables whose layouts are known, pictures,
  * and what it says of files that are no tables. */
+#include "cases.h"
 #include "child.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-static struct fl_output output;
 static char path[] = "/tmp/faultplan-test-XXXXXX";
 
-#define RUN(...) fl_child_run(&output, (const char *const[]){FL_FAULTPLAN, __VA_ARGS__, NULL}, NULL)
+#define RUN(status, ...) fl_child_ends(status, ARGV(FL_FAULTPLAN, __VA_ARGS__), NULL)
 
-static void write_table(const char *text)
+CASE(it_packs_and_says_how_high)
 {
-    FILE *file = fopen(path, "we");
-
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
+    write_text(path, "id,lower,upper,size\na,0,2,10\nb,1,3,20\nc,2,4,10\n");
+    RUN(0, "pack", path);
+    assert_says(output.out, "buffers       3\n");
+    assert_says(output.out, "lower bound   30\n");
+    assert_says(output.out, "height        30\n");
+    assert_says(output.out, "ratio         1.00000\n");
 }
 
-static void assert_said(const char *text)
+CASE(columns_may_stand_in_any_order)
 {
-    if (strstr(output.out, text) == NULL) {
-        fail_msg("'%s' is not in:\n%s%s", text, output.out, output.err);
-    }
-}
-
-static void it_packs_and_says_how_high(void **state)
-{
-    (void)state;
-    write_table("id,lower,upper,size\na,0,2,10\nb,1,3,20\nc,2,4,10\n");
-    RUN("pack", path);
-    assert_int_equal(output.status, 0);
-    assert_said("buffers       3\n");
-    assert_said("lower bound   30\n");
-    assert_said("height        30\n");
-    assert_said("ratio         1.00000\n");
-}
-
-static void columns_may_stand_in_any_order(void **state)
-{
-    (void)state;
-    write_table("size,comment,upper,id,lower\r\n10,first,2,a,0\r\n20,second,3,b,1");
-    RUN("pack", "-o", "-", path);
-    assert_int_equal(output.status, 0);
+    write_text(path, "size,comment,upper,id,lower\r\n10,first,2,a,0\r\n20,second,3,b,1");
+    RUN(0, "pack", "-o", "-", path);
     assert_true(strncmp(output.out, "id,lower,upper,size,offset,alignment\n", 37) == 0);
-    assert_said("a,0,2,10,");
-    assert_said("b,1,3,20,");
-    assert_non_null(strstr(output.err, "height        30\n"));
+    assert_says(output.out, "a,0,2,10,");
+    assert_says(output.out, "b,1,3,20,");
+    assert_says(output.err, "height        30\n");
 }
 
-static void offsets_are_multiples_of_the_alignment(void **state)
+CASE(offsets_are_multiples_of_the_alignment)
 {
-    (void)state;
-    write_table("id,lower,upper,size\n0,0,2,10\n1,0,2,10\n");
-    RUN("pack", "--align", "64K", "-o", "-", path);
-    assert_int_equal(output.status, 0);
-    assert_said(",0,65536\n");
-    assert_said(",65536,65536\n");
-    assert_non_null(strstr(output.err, "lower bound   131072\n"));
+    write_text(path, "id,lower,upper,size\n0,0,2,10\n1,0,2,10\n");
+    RUN(0, "pack", "--align", "64K", "-o", "-", path);
+    assert_says(output.out, ",0,65536\n");
+    assert_says(output.out, ",65536,65536\n");
+    assert_says(output.err, "lower bound   131072\n");
 }
 
-static void no_buffer_at_all_is_a_table_too(void **state)
+CASE(no_buffer_at_all_is_a_table_too)
 {
-    (void)state;
-    write_table("id,lower,upper,size\n");
-    RUN("pack", path);
-    assert_int_equal(output.status, 0);
-    assert_said("height        0\n");
-    RUN("draw", path);
-    assert_int_equal(output.status, 0);
+    write_text(path, "id,lower,upper,size\n");
+    RUN(0, "pack", path);
+    assert_says(output.out, "height        0\n");
+    RUN(0, "draw", path);
 }
 
-static size_t count(const char *text)
+CASE(alignments_are_kept)
 {
-    size_t n = 0;
-
-    for (const char *at = output.out; (at = strstr(at, text)) != NULL; at++) {
-        n++;
-    }
-    return n;
+    write_text(path, "id,lower,upper,size,alignment\na,0,2,10,1\nb,0,2,10,64\nc,0,2,10,64\n");
+    RUN(0, "pack", path);
+    assert_says(output.out, "height        84\n");
+    RUN(0, "pack", "--align", "128", path); /* sizes too */
+    assert_says(output.out, "height        384\n");
 }
 
-static void alignments_are_kept(void **state)
+CASE(pictures_show_each_buffer_with_or_without_offsets)
 {
-    (void)state;
-    write_table("id,lower,upper,size,alignment\na,0,2,10,1\nb,0,2,10,64\nc,0,2,10,64\n");
-    RUN("pack", path);
-    assert_int_equal(output.status, 0);
-    assert_said("height        84\n");
-    RUN("pack", "--align", "128", path); /* sizes too */
-    assert_said("height        384\n");
+    write_text(path, "id,lower,upper,size\na,0,2,10\nb,1,3,20\nc,2,4,10\nd,2,2,10\n");
+    RUN(0, "draw", path);
+    assert_int_equal(count_of(output.out, "<rect class=\"buffer "), 3);
+    assert_says(output.out, "height 30 bytes");
+    assert_says(output.out, "prefers-color-scheme: dark");
+    assert_says(output.out, "</svg>");
+    write_text(path, "id,lower,upper,size,offset\na,0,2,10,100\nb,1,3,20,0\n");
+    RUN(0, "draw", path);
+    assert_int_equal(count_of(output.out, "<rect class=\"buffer "), 2);
+    assert_says(output.out, "height 110 bytes");
 }
 
-static void pictures_show_each_buffer_with_or_without_offsets(void **state)
-{
-    (void)state;
-    write_table("id,lower,upper,size\na,0,2,10\nb,1,3,20\nc,2,4,10\nd,2,2,10\n");
-    RUN("draw", path);
-    assert_int_equal(output.status, 0);
-    assert_int_equal(count("<rect class=\"buffer "), 3);
-    assert_said("height 30 bytes");
-    assert_said("prefers-color-scheme: dark");
-    assert_said("</svg>");
-    write_table("id,lower,upper,size,offset\na,0,2,10,100\nb,1,3,20,0\n");
-    RUN("draw", path);
-    assert_int_equal(output.status, 0);
-    assert_int_equal(count("<rect class=\"buffer "), 2);
-    assert_said("height 110 bytes");
-}
-
-static void what_is_no_table_gets_one_line(void **state)
+CASE(what_is_no_table_gets_one_line)
 {
     static const struct {
         const char *text, *said;
@@ -134,60 +84,35 @@ static void what_is_no_table_gets_one_line(void **state)
         {"id,lower,upper,size,alignment\na,0,2,1,48\n",
          ":2: an alignment that is no power of two up to"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        write_table(bad[i].text);
-        RUN("pack", path);
-        const char *end = strchr(output.err, '\n');
-        if (output.status != 125 || strstr(output.err, bad[i].said) == NULL || end == NULL ||
-            end[1] != '\0' || output.out[0] != '\0') {
-            fail_msg("status %d for '%s': %s", output.status, bad[i].text, output.err);
-        }
+        write_text(path, bad[i].text);
+        RUN(125, "pack", path);
+        assert_says(output.err, bad[i].said);
+        assert_ptr_equal(strchr(output.err, '\n'), output.err + strlen(output.err) - 1);
+        assert_string_equal(output.out, "");
     }
-    RUN("pack", "/nowhere/at/all.csv");
-    assert_int_equal(output.status, 125);
-    assert_non_null(strstr(output.err, "/nowhere/at/all.csv: No such file"));
-    RUN("pack", "/tmp");
-    assert_int_equal(output.status, 125);
+    RUN(125, "pack", "/nowhere/at/all.csv");
+    assert_says(output.err, "/nowhere/at/all.csv: No such file");
+    RUN(125, "pack", "/tmp");
 }
 
-static void wrong_options_are_refused(void **state)
+CASE(wrong_options_are_refused)
 {
-    (void)state;
-    RUN("pack");
-    assert_int_equal(output.status, 125);
-    RUN("pack", "--align", "3", path);
-    assert_int_equal(output.status, 125);
-    RUN("pack", "--align", "soon", path);
-    assert_int_equal(output.status, 125);
-    RUN("knit", path);
-    assert_int_equal(output.status, 125);
+    RUN(125, "pack");
+    RUN(125, "pack", "--align", "3", path);
+    RUN(125, "pack", "--align", "soon", path);
+    RUN(125, "knit", path);
 }
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     int fd = mkstemp(path);
-    return fd < 0 ? -1 : close(fd);
+    assert_true(fd >= 0 && close(fd) == 0);
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
-    return unlink(path);
+    assert_int_equal(unlink(path), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_packs_and_says_how_high),
-        cmocka_unit_test(columns_may_stand_in_any_order),
-        cmocka_unit_test(offsets_are_multiples_of_the_alignment),
-        cmocka_unit_test(no_buffer_at_all_is_a_table_too),
-        cmocka_unit_test(alignments_are_kept),
-        cmocka_unit_test(pictures_show_each_buffer_with_or_without_offsets),
-        cmocka_unit_test(what_is_no_table_gets_one_line),
-        cmocka_unit_test(wrong_options_are_refused),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+CASES_MAIN(.group_setup = setup, .group_teardown = teardown)

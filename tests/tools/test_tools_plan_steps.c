@@ -1,35 +1,13 @@
 /* faultplan and a real program: the steps that it records are tables that it packs and draws. */
+#include "cases.h"
 #include "child.h"
 
-#include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-static struct fl_output output;
-static char folder[] = "/tmp/faultplan-test-XXXXXX";
 static char trace[64];
 
-#define RUN(...) fl_child_run(&output, (const char *const[]){FL_FAULTPLAN, __VA_ARGS__, NULL}, NULL)
-#define RECORD(...) RUN("record", "-o", trace, "--", __VA_ARGS__)
-
-static size_t count(const char *text, const char *part)
-{
-    size_t n = 0;
-
-    for (; (text = strstr(text, part)) != NULL; text++) {
-        n++;
-    }
-    return n;
-}
+#define RUN(status, ...) fl_child_ends(status, ARGV(FL_FAULTPLAN, __VA_ARGS__), NULL)
+#define RECORD(status, ...) RUN(status, "record", "-o", trace, "--", __VA_ARGS__)
 
 /* The number behind the `nth` (from 0) `name` in what was said. */
 static double number(const char *text, const char *name, int nth)
@@ -51,22 +29,6 @@ static bool is_equal(double a, double b)
     return a >= b && a <= b;
 }
 
-static void empty(const char *path)
-{
-    DIR *d = opendir(path);
-    char name[512];
-
-    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
-        snprintf(name, sizeof name, "%s/%s", path, e->d_name);
-        if (e->d_name[0] != '.') {
-            (void)remove(name);
-        }
-    }
-    if (d != NULL) {
-        closedir(d);
-    }
-}
-
 /* The path of the first step that the report names; its figures. */
 static void read_report(char path[512], double *blocks, double *bound)
 {
@@ -78,41 +40,36 @@ static void read_report(char path[512], double *blocks, double *bound)
     snprintf(path, 512, "%s/%s", trace, name);
 }
 
-static void steps_of_a_program_are_written_and_packed(void **state)
+CASE(steps_of_a_program_are_written_and_packed)
 {
     double blocks, bound;
     char path[512];
-    (void)state;
-    RECORD(FL_VICTIM, "fixed", "12", "declare");
-    assert_int_equal(output.status, 0);
-    assert_non_null(strstr(output.out, "done\n")); /* the program's own */
+    RECORD(0, FL_LOOP, "fixed", "12", "declare");
+    assert_says(output.out, "done\n"); /* the program's own */
     assert_true(number(output.err, "faultplan: ", 0) >= 3);
-    assert_non_null(strstr(output.err, " steps of 1 context in /tmp/faultplan-test-"));
+    assert_says(output.err, " steps of 1 context in /tmp/faultless-test-");
     read_report(path, &blocks, &bound);
     /* the step's 120 blocks, but for those below the least large one, and what realloc took in
      * two */
     assert_true(blocks >= 100 && blocks <= 140);
     assert_true(bound > 1 << 20);
 
-    RUN("pack", path);
-    assert_int_equal(output.status, 0);
+    RUN(0, "pack", path);
     assert_true(is_equal(number(output.out, "buffers ", 0), blocks));
     assert_true(is_equal(number(output.out, "lower bound ", 0), bound));
     assert_true(number(output.out, "ratio ", 0) < 1.05);
-    RUN("draw", path);
-    assert_int_equal(output.status, 0);
-    assert_true(is_equal((double)count(output.out, "<rect class=\"buffer "), blocks));
+    RUN(0, "draw", path);
+    assert_true(is_equal((double)count_of(output.out, "<rect class=\"buffer "), blocks));
 }
 
 /* Of each block its alignment, the thread that asked for it and the node of its memory. */
-static void a_row_says_who_asked_and_where_it_lay(void **state)
+CASE(a_row_says_who_asked_and_where_it_lay)
 {
     double blocks, bound;
     char path[512], line[256];
     unsigned long long size, align;
     unsigned thread, node, rows = 0;
-    (void)state;
-    RECORD(FL_VICTIM, "fixed", "12", "declare");
+    RECORD(0, FL_LOOP, "fixed", "12", "declare");
     read_report(path, &blocks, &bound);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
@@ -131,98 +88,57 @@ static void a_row_says_who_asked_and_where_it_lay(void **state)
     assert_true(is_equal(rows, blocks));
 }
 
-static void each_run_counts_its_own_steps(void **state)
+CASE(each_run_counts_its_own_steps)
 {
-    (void)state;
-    RECORD(FL_VICTIM, "fixed", "12", "declare");
+    RECORD(0, FL_LOOP, "fixed", "12", "declare");
     double first = number(output.err, "faultplan: ", 0);
-    RECORD(FL_VICTIM, "fixed", "12", "declare", "2");
-    assert_non_null(strstr(output.err, "steps of 2 contexts in"));
-    assert_int_equal(count(output.err, " blocks, lower bound "), 2);
+    RECORD(0, FL_LOOP, "fixed", "12", "declare", "2");
+    assert_says(output.err, "steps of 2 contexts in");
+    assert_int_equal(count_of(output.err, " blocks, lower bound "), 2);
     assert_true(number(output.err, "faultplan: ", 0) <= 3 * first);
 }
 
-static void why_there_is_no_step_is_said(void **state)
+CASE(why_there_is_no_step_is_said)
 {
-    (void)state;
-    RECORD("true");
-    assert_int_equal(output.status, 125); /* for scripts */
+    RECORD(125, "true"); /* for scripts */
     assert_string_equal(output.err,
                         "faultplan: no step was seen\n"
                         "faultplan: there was no large request (FAULTLESS_THRESHOLD)\n");
-    RECORD("sh", "-c", "exit 3");
-    assert_int_equal(output.status, 3);
-    RECORD(FL_VICTIM, "fixed", "1", "declare");
-    assert_int_equal(output.status, 125);
-    assert_non_null(strstr(output.err, " large requests, and too few steps: "));
-    RECORD("env", "-u", "LD_PRELOAD", "true");
-    assert_non_null(strstr(output.err, "faultplan: no process told of itself: "));
-    fl_child_run(&output, (const char *const[]){FL_FAULTPLAN, "record", "-o", trace, "true", NULL},
-                 (const char *const[]){"FAULTLESS_DISABLE=all", NULL});
-    assert_non_null(strstr(output.err, "faultplan: faultless was not active: "));
+    RECORD(3, "sh", "-c", "exit 3");
+    RECORD(125, FL_LOOP, "fixed", "1", "declare");
+    assert_says(output.err, " large requests, and too few steps: ");
+    RECORD(125, "env", "-u", "LD_PRELOAD", "true");
+    assert_says(output.err, "faultplan: no process told of itself: ");
+    fl_child_run(ARGV(FL_FAULTPLAN, "record", "-o", trace, "true"), ARGV("FAULTLESS_DISABLE=all"));
+    assert_says(output.err, "faultplan: faultless was not active: ");
 }
 
-static void the_exit_status_is_the_programs(void **state)
+CASE(the_exit_status_is_the_programs)
 {
-    (void)state;
-    RECORD("sh", "-c", "exit 7");
-    assert_int_equal(output.status, 7);
-    RECORD("sh", "-c", "kill -TERM $$");
-    assert_int_equal(output.status, 128 + 15);
-    RECORD("/nowhere/at/all");
-    assert_int_equal(output.status, 127);
+    RECORD(7, "sh", "-c", "exit 7");
+    RECORD(128 + 15, "sh", "-c", "kill -TERM $$");
+    RECORD(127, "/nowhere/at/all");
     assert_string_equal(output.err, "faultplan: /nowhere/at/all: No such file or directory\n");
-    RECORD("/tmp");
-    assert_int_equal(output.status, 126);
-    RUN("record", "-o", "/nowhere/at/all", "--", "true");
-    assert_int_equal(output.status, 125);
-    RUN("record", "-o", FL_VICTIM, "--", "true");
-    assert_int_equal(output.status, 125);
-    RUN("record");
-    assert_int_equal(output.status, 125);
+    RECORD(126, "/tmp");
+    RUN(125, "record", "-o", "/nowhere/at/all", "--", "true");
+    RUN(125, "record", "-o", FL_LOOP, "--", "true");
+    RUN(125, "record");
 }
 
-static void no_library_is_said_and_nothing_is_left(void **state)
+CASE(no_library_is_said_and_nothing_is_left)
 {
     struct stat s;
-    (void)state;
-    empty(trace);
-    rmdir(trace);
-    fl_child_run(&output,
-                 (const char *const[]){FL_FAULTPLAN, "record", "-o", trace, "--", "true", NULL},
-                 (const char *const[]){"FAULTLESS_LIB=/nowhere/at/all.so", NULL});
-    assert_int_equal(output.status, 125);
-    assert_int_equal(count(output.err, "\n"), 1);
+    fl_child_ends(0, ARGV("rm", "-rf", trace), NULL);
+    fl_child_ends(125, ARGV(FL_FAULTPLAN, "record", "-o", trace, "--", "true"),
+                  ARGV("FAULTLESS_LIB=/nowhere/at/all.so"));
+    assert_int_equal(count_of(output.err, "\n"), 1);
     assert_int_not_equal(stat(trace, &s), 0);
 }
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
-    if (mkdtemp(folder) == NULL) {
-        return -1;
-    }
-    snprintf(trace, sizeof trace, "%s/trace", folder);
-    return 0;
+    fl_child_make_folder();
+    snprintf(trace, sizeof trace, "%s/trace", fl_child_folder);
 }
 
-static int teardown(void **state)
-{
-    (void)state;
-    empty(trace);
-    empty(folder);
-    return rmdir(folder);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_of_a_program_are_written_and_packed),
-        cmocka_unit_test(a_row_says_who_asked_and_where_it_lay),
-        cmocka_unit_test(each_run_counts_its_own_steps),
-        cmocka_unit_test(why_there_is_no_step_is_said),
-        cmocka_unit_test(the_exit_status_is_the_programs),
-        cmocka_unit_test(no_library_is_said_and_nothing_is_left),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+CASES_MAIN(.group_setup = setup, .group_teardown = fl_child_remove_folder)

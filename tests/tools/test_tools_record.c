@@ -1,17 +1,7 @@
 /* faultstat record, judged from outside: a victim whose sites and counts are known. Needs perf
  * events; what is said without them is test_tools_record_proc's. */
+#include "cases.h"
 #include "child.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 enum {
     FL_F_PAGES = 1000,
@@ -23,24 +13,22 @@ enum {
     FL_STEPS = 6
 };
 
-static struct fl_output output;
-
 static char path[] = "/tmp/test_tools_record.XXXXXX";
 
-#define RECORD(...)                                                                                \
-    fl_child_run(                                                                                  \
-        &output,                                                                                   \
-        (const char *const[]){FL_FAULTSTAT, "record", "-q", "-o", path, __VA_ARGS__, NULL}, NULL)
+#define RECORD(status, ...)                                                                        \
+    fl_child_ends(status, ARGV(FL_FAULTSTAT, "record", "-q", "-o", path, __VA_ARGS__), NULL)
 
-/* What the last run wrote. The caller owns the result. */
-static json_t *recording(void)
+/* What the last run wrote. */
+static const json_t *recording(void)
 {
-    json_error_t error;
-    json_t *root = json_load_file(path, 0, &error);
-    if (root == NULL) {
-        fail_msg("%s", error.text);
-    }
-    return root;
+    return fl_child_json_file(path);
+}
+
+/* Records victim_sites in that mode, each fault. */
+static const json_t *record_each(const char *mode)
+{
+    RECORD(0, "-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", mode);
+    return recording();
 }
 
 /* Faults of a site, of one kind; "": of all. */
@@ -55,11 +43,8 @@ static double faults_of(const json_t *root, const char *site, const char *kind)
         json_int_t number = json_integer_value(json_object_get(stack, "kind"));
         const json_t *frames = json_object_get(root, "frames");
         const char *name =
-            frame < 0
-                ? ""
-                : json_string_value(json_object_get(json_array_get(frames, (size_t)frame), "name"));
-        const char *its_kind = json_string_value(json_object_get(
-            json_array_get(json_object_get(root, "kinds"), (size_t)number), "name"));
+            frame < 0 ? "" : fl_child_text(json_array_get(frames, (size_t)frame), "name");
+        const char *its_kind = fl_child_text(fl_child_item(root, "kinds", (size_t)number), "name");
         if (strcmp(name, site) == 0 && (kind[0] == '\0' || strcmp(its_kind, kind) == 0)) {
             faults += fl_child_number(stack, "faults");
         }
@@ -74,31 +59,25 @@ static void assert_within_1_percent(double value, double wanted)
     }
 }
 
-static void faults_are_put_down_to_the_functions_that_took_them(void **state)
+CASE(faults_are_put_down_to_the_functions_that_took_them)
 {
-    (void)state;
-    RECORD("-c", "1", "-s", "1024", "--", FL_SITES);
-    assert_int_equal(output.status, 0);
-    json_t *root = recording();
+    RECORD(0, "-c", "1", "-s", "1024", "--", FL_SITES);
+    const json_t *root = recording();
     assert_within_1_percent(faults_of(root, "f", "anonymous 4 KiB"), FL_F_PAGES);
     assert_within_1_percent(faults_of(root, "g", "anonymous 4 KiB"), FL_G_PAGES);
     const json_t *faults = json_object_get(root, "faults");
     assert_int_equal((int)fl_child_number(faults, "lost_records"), 0);
     assert_int_equal((int)fl_child_number(faults, "broken_records"), 0);
-    json_decref(root);
 }
 
 /* In huge pages where the kernel gives any, else in base pages: the memory is the same. */
-static void huge_pages_are_told_from_base_pages(void **state)
+CASE(huge_pages_are_told_from_base_pages)
 {
-    (void)state;
-    RECORD("-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "huge");
-    json_t *root = recording();
+    const json_t *root = record_each("huge");
     double huge_len = fl_child_number(json_object_get(root, "machine"), "huge_page_bytes");
     double huge = faults_of(root, "k", "anonymous huge");
     double base = faults_of(root, "k", "anonymous 4 KiB");
     assert_within_1_percent(huge * huge_len + base * (double)sysconf(_SC_PAGESIZE), FL_K_BYTES);
-    json_decref(root);
 }
 
 static bool has_note(const json_t *root, const char *text)
@@ -114,89 +93,74 @@ static bool has_note(const json_t *root, const char *text)
 }
 
 /* The read and the write of a page are a fault each, and cost differently. */
-static void a_read_of_fresh_memory_is_told_from_a_write(void **state)
+CASE(a_read_of_fresh_memory_is_told_from_a_write)
 {
-    (void)state;
-    RECORD("-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "zero");
-    json_t *root = recording();
+    const json_t *root = record_each("zero");
     if (has_note(root, "reads of fresh memory")) { /* takes CAP_PERFMON */
         assert_within_1_percent(faults_of(root, "z", "anonymous 4 KiB"), 2 * FL_Z_PAGES);
     } else {
         assert_within_1_percent(faults_of(root, "z", "zero page"), FL_Z_PAGES);
         assert_within_1_percent(faults_of(root, "z", "anonymous 4 KiB"), FL_Z_PAGES);
     }
-    json_decref(root);
 }
 
-static void copies_are_new_pages_unless_they_are_asked_for(void **state)
+CASE(copies_are_new_pages_unless_they_are_asked_for)
 {
-    (void)state;
-    RECORD("-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "fork");
-    json_t *root = recording();
+    const json_t *root = record_each("fork");
     assert_true(has_note(root, "--copies tells them apart"));
     assert_within_1_percent(faults_of(root, "c", "anonymous 4 KiB"), FL_C_PAGES);
-    json_decref(root);
-    RECORD("-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "zero");
-    root = recording();
+    root = record_each("zero");
     assert_false(has_note(root, "copies of anonymous")); /* no process forked */
-    json_decref(root);
 }
 
 /* A copy by its own name where the tracepoint may be had; else as the anonymous page that it is. */
-static void a_copy_on_write_is_told_where_it_can_be(void **state)
+CASE(a_copy_on_write_is_told_where_it_can_be)
 {
-    (void)state;
-    RECORD("-C", "-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "fork");
-    json_t *root = recording();
+    RECORD(0, "-C", "-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "fork");
+    const json_t *root = recording();
     bool is_told = !has_note(root, "copies of anonymous");
     assert_within_1_percent(faults_of(root, "c", is_told ? "copy on write" : "anonymous 4 KiB"),
                             FL_C_PAGES);
     assert_within_1_percent(faults_of(root, "f", "anonymous 4 KiB"), 2 * FL_F_PAGES);
-    json_decref(root);
 }
 
 /* The kind is not asked for: since Linux 6.7 the fault is a minor one, as of any anonymous page. */
-static void memory_from_a_userfaultfd_handler_has_its_site(void **state)
+CASE(memory_from_a_userfaultfd_handler_has_its_site)
 {
-    (void)state;
-    RECORD("-c", "1", "-s", "1024", "--", FL_SITES, "0", "0", "uffd");
+    fl_child_run(ARGV(FL_FAULTSTAT, "record", "-q", "-o", path, "-c", "1", "-s", "1024", "--",
+                      FL_SITES, "0", "0", "uffd"),
+                 NULL);
     if (output.status == 4) {
         print_message("no userfaultfd here\n");
         skip();
     }
-    json_t *root = recording();
+    const json_t *root = recording();
     assert_within_1_percent(faults_of(root, "u", ""), FL_U_PAGES);
-    json_decref(root);
 }
 
-static void a_thread_of_many_faults_is_sampled_in_proportion(void **state)
+CASE(a_thread_of_many_faults_is_sampled_in_proportion)
 {
-    (void)state;
-    RECORD("-c", "19", "-s", "512", "--", FL_SITES, "0", "20000");
-    json_t *root = recording();
+    RECORD(0, "-c", "19", "-s", "512", "--", FL_SITES, "0", "20000");
+    const json_t *root = recording();
     assert_within_1_percent(faults_of(root, "h", ""), 40000);
-    json_decref(root);
 }
 
-static void counts_agree_with_getrusage(void **state)
+CASE(counts_agree_with_getrusage)
 {
-    (void)state;
-    RECORD("--", FL_SITES, "0", "20000");
-    json_t *root = recording();
+    RECORD(0, "--", FL_SITES, "0", "20000");
+    const json_t *root = recording();
     const json_t *faults = json_object_get(root, "faults");
     double all = fl_child_number(faults, "getrusage_minor");
     assert_true(all >= 41500);
     if (geteuid() == 0) { /* those in system calls too */
         assert_within_1_percent(fl_child_number(faults, "counted_minor"), all);
     }
-    json_decref(root);
 }
 
-static void steps_are_those_that_the_program_marks(void **state)
+CASE(steps_are_those_that_the_program_marks)
 {
-    (void)state;
-    RECORD("-c", "1", "-s", "512", "--", FL_SITES, "6");
-    json_t *root = recording();
+    RECORD(0, "-c", "1", "-s", "512", "--", FL_SITES, "6");
+    const json_t *root = recording();
     const json_t *steps = json_object_get(root, "steps");
     assert_int_equal(json_array_size(steps), FL_STEPS);
     for (size_t i = 0; i < FL_STEPS; i++) {
@@ -204,7 +168,7 @@ static void steps_are_those_that_the_program_marks(void **state)
                                 FL_F_PAGES + FL_G_PAGES);
     }
     const json_t *prediction = json_object_get(root, "prediction");
-    assert_string_equal(json_string_value(json_object_get(prediction, "of")), "a steady step");
+    assert_string_equal(fl_child_text(prediction, "of"), "a steady step");
     assert_within_1_percent(fl_child_number(prediction, "avoided_faults"), FL_F_PAGES + FL_G_PAGES);
     double low = fl_child_number(prediction, "faultless_cpu_low_ms");
     double middle = fl_child_number(prediction, "faultless_cpu_ms");
@@ -212,48 +176,31 @@ static void steps_are_those_that_the_program_marks(void **state)
     assert_true(low <= middle && middle <= high);
     assert_true(high <= fl_child_number(prediction, "cpu_ms"));
     assert_true(json_array_size(json_object_get(json_object_get(root, "layout"), "points")) > 1000);
-    json_decref(root);
 }
 
 /* The first program runs the second: each in its own process. */
-static void children_are_recorded_too(void **state)
+CASE(children_are_recorded_too)
 {
-    (void)state;
-    RECORD("-c", "1", "-s", "1024", "--", "sh", "-c", FL_SITES "; " FL_SITES "; exit 3");
-    assert_int_equal(output.status, 3);
-    json_t *root = recording();
+    RECORD(3, "-c", "1", "-s", "1024", "--", "sh", "-c", FL_SITES "; " FL_SITES "; exit 3");
+    const json_t *root = recording();
     assert_within_1_percent(faults_of(root, "f", ""), 2 * FL_F_PAGES);
-    json_decref(root);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(faults_are_put_down_to_the_functions_that_took_them),
-        cmocka_unit_test(huge_pages_are_told_from_base_pages),
-        cmocka_unit_test(a_read_of_fresh_memory_is_told_from_a_write),
-        cmocka_unit_test(copies_are_new_pages_unless_they_are_asked_for),
-        cmocka_unit_test(a_copy_on_write_is_told_where_it_can_be),
-        cmocka_unit_test(memory_from_a_userfaultfd_handler_has_its_site),
-        cmocka_unit_test(a_thread_of_many_faults_is_sampled_in_proportion),
-        cmocka_unit_test(counts_agree_with_getrusage),
-        cmocka_unit_test(steps_are_those_that_the_program_marks),
-        cmocka_unit_test(children_are_recorded_too),
-    };
     int fd = mkstemp(path);
     if (fd < 0) {
         return 1;
     }
     close(fd);
-    RECORD("--", "true");
-    json_t *root = recording();
-    bool has_perf = strcmp(json_string_value(json_object_get(root, "method")), "perf") == 0;
+    RECORD(0, "--", "true");
+    const json_t *root = recording();
+    bool has_perf = strcmp(fl_child_text(root, "method"), "perf") == 0;
     if (!has_perf) {
         printf("SKIP test_tools_record: needs perf events, got: %s\n",
-               json_string_value(json_array_get(json_object_get(root, "notes"), 0)));
+               json_string_value(fl_child_item(root, "notes", 0)));
     }
-    json_decref(root);
-    int status = has_perf ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
+    int status = has_perf ? RUN_CASES() : 77;
     unlink(path);
     return status;
 }

@@ -1,101 +1,49 @@
 /* Records as a kernel wrote them (Linux 6.18, x86-64, victim_sites under events with 64 bytes of
  * stack), decoded; and the same cut at every byte. */
+#include "cases.h"
 #include "faultstat/record/event.h"
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
-#include <cmocka.h>
-
 static const uint64_t fault[] = {
-    0xc8000200000009,
-    0x7e1,
-    0x5f5800005f57,
-    0xd66fe0c8bba,
-    0x7f5439112000,
-    0x2,
-    0x0,
-    0x0,
-    0x7f5438f1eec8,
-    0x558fb671d61c,
-    0xffffffffffffff80,
-    0x0,
-    0x7fff2a41dde0,
-    0x7f543871f000,
-    0x40,
-    0x558fb671d64c,
-    0x7f5438f1f6c0,
-    0x7f5438fac1f5,
-    0x0,
-    0x7f5438f1f6c0,
-    0x7f5438f1f6c0,
-    0x3d45e3fea25789dc,
-    0xffffffffffffff80,
-    0x40,
-    0x1000,
+    0x00c8000200000009, 0x00000000000007e1, 0x00005f5800005f57, 0x00000d66fe0c8bba,
+    0x00007f5439112000, 0x0000000000000002, 0x0000000000000000, 0x0000000000000000,
+    0x00007f5438f1eec8, 0x0000558fb671d61c, 0xffffffffffffff80, 0x0000000000000000,
+    0x00007fff2a41dde0, 0x00007f543871f000, 0x0000000000000040, 0x0000558fb671d64c,
+    0x00007f5438f1f6c0, 0x00007f5438fac1f5, 0x0000000000000000, 0x00007f5438f1f6c0,
+    0x00007f5438f1f6c0, 0x3d45e3fea25789dc, 0xffffffffffffff80, 0x0000000000000040,
+    0x0000000000001000,
 };
+/* A fault of the kernel's while it runs exec. */
 static const uint64_t no_stack[] = {
-    /* a fault of the kernel's while it runs exec */
-    0x90000100000009,
-    0x7c3,
-    0x5d8e00005d8e,
-    0xd64b77e8a25,
-    0x7fe961f1a110,
-    0x2,
-    0x7ffc080ae3f8,
-    0x7ffc080ae2e0,
-    0x7ffc080ae2a8,
-    0x7f6555551ad7,
-    0x0,
-    0x7ffc080ae420,
-    0x564df2e99dc8,
-    0x7f65556ab020,
-    0x8,
-    0x0,
-    0x0,
-    0x1000,
+    0x0090000100000009, 0x00000000000007c3, 0x00005d8e00005d8e, 0x00000d64b77e8a25,
+    0x00007fe961f1a110, 0x0000000000000002, 0x00007ffc080ae3f8, 0x00007ffc080ae2e0,
+    0x00007ffc080ae2a8, 0x00007f6555551ad7, 0x0000000000000000, 0x00007ffc080ae420,
+    0x0000564df2e99dc8, 0x00007f65556ab020, 0x0000000000000008, 0x0000000000000000,
+    0x0000000000000000, 0x0000000000001000,
 };
 static const uint64_t exec[] = {
-    0x38200000000003, 0x5d8e00005d8e, 0x735f6d6974636976, 0x73657469, 0x5d8e00005d8e,
-    0xd64b77d7390,    0x7c3,
+    0x0038200000000003, 0x00005d8e00005d8e, 0x735f6d6974636976, 0x0000000073657469,
+    0x00005d8e00005d8e, 0x00000d64b77d7390, 0x00000000000007c3,
 };
 static const uint64_t map[] = {
-    0x7800020000000a,
-    0x5d8e00005d8e,
-    0x560eebc3a000,
-    0x1000,
-    0x1000,
-    0xfe,
-    0xabc1e0,
-    0xf408df0d,
-    0x200000005,
-    0x636f6c2f7273752f,
-    0x69746369762f6c61,
-    0x73657469735f6d,
-    0x5d8e00005d8e,
-    0xd64b77ddd4f,
-    0x7c3,
+    0x007800020000000a, 0x00005d8e00005d8e, 0x0000560eebc3a000, 0x0000000000001000,
+    0x0000000000001000, 0x00000000000000fe, 0x0000000000abc1e0, 0x00000000f408df0d,
+    0x0000000200000005, 0x636f6c2f7273752f, 0x69746369762f6c61, 0x0073657469735f6d,
+    0x00005d8e00005d8e, 0x00000d64b77ddd4f, 0x00000000000007c3,
 };
 static const uint64_t thread[] = {
-    0x38000000000007, 0x5d8e00005d8e, 0x5d8e00005d8f, 0xd64b8001280,
-    0x5d8e00005d8e,   0xd64b800117c,  0x7c3,
+    0x0038000000000007, 0x00005d8e00005d8e, 0x00005d8e00005d8f, 0x00000d64b8001280,
+    0x00005d8e00005d8e, 0x00000d64b800117c, 0x00000000000007c3,
 };
 static const uint64_t end[] = {
-    0x38000000000004, 0x5d8b00005d8e, 0x5d8b00005d8f, 0xd64b873f9f1,
-    0x5d8f00005d8e,   0xd64b873f662,  0x7c3,
+    0x0038000000000004, 0x00005d8b00005d8e, 0x00005d8b00005d8f, 0x00000d64b873f9f1,
+    0x00005d8f00005d8e, 0x00000d64b873f662, 0x00000000000007c3,
 };
-static const uint64_t lost[] = {
-    0x30000000000002, 0x7c3, 17, 0x5d8e00005d8e, 0xd64b873f662, 0x7c3,
-};
+static const uint64_t lost[] = {0x30000000000002, 0x7c3, 17, 0x5d8e00005d8e, 0xd64b873f662, 0x7c3};
 /* The tracepoint: identifier, thread, time, length and 32 bytes of raw data, and 4 of padding. */
 static const uint64_t protect[] = {
-    0x48000200000009, 0x7c5, 0x5d8e00005d8e, 0xd64b77e8a25, (uint64_t)0x62 << 32 | 36, 0, 0, 0, 0,
-};
+    0x48000200000009, 0x7c5, 0x5d8e00005d8e, 0xd64b77e8a25, (uint64_t)0x62 << 32 | 36, 0, 0, 0, 0};
 
 static const uint64_t ids[] = {0x7c3, 0x7c4, 0x7c5, 0x7c6, 0x7e1, 0x7e2, 0, 0};
 
@@ -110,9 +58,8 @@ static const struct fl_event_layout layout = {
 
 #define DECODE(record, out) fl_event_decode(&layout, record, sizeof(record), out)
 
-static void a_fault_has_its_address_page_registers_and_stack(void **state)
+CASE(a_fault_has_its_address_page_registers_and_stack)
 {
-    (void)state;
     struct fl_event e;
     assert_int_equal(DECODE(fault, &e), 0);
     assert_int_equal(e.type, FL_EVENT_FAULT);
@@ -133,9 +80,8 @@ static void a_fault_has_its_address_page_registers_and_stack(void **state)
 }
 
 /* Identifier, thread, time, and user registers: which mode the tick met is in the header. */
-static void a_tick_says_whom_it_met(void **state)
+CASE(a_tick_says_whom_it_met)
 {
-    (void)state;
     struct fl_event_layout own = layout;
     struct fl_event e;
     uint64_t tick[] = {0x30000200000009, 0x7c6, 0x5f5800005f57, 0xd66fe0c8bba, 2, 0x558fb671d61c};
@@ -155,9 +101,8 @@ static void a_tick_says_whom_it_met(void **state)
 }
 
 /* The physical address stands before the page's size, and is 0 for the kernel's page of zeros. */
-static void a_read_of_fresh_memory_has_no_page(void **state)
+CASE(a_read_of_fresh_memory_has_no_page)
 {
-    (void)state;
     struct fl_event_layout own = layout;
     struct fl_event e;
     own.fault_type =
@@ -174,18 +119,16 @@ static void a_read_of_fresh_memory_has_no_page(void **state)
     assert_false(e.is_no_page);
 }
 
-static void a_dump_of_which_nothing_is_used_is_empty(void **state)
+CASE(a_dump_of_which_nothing_is_used_is_empty)
 {
-    (void)state;
     struct fl_event e;
     assert_int_equal(DECODE(no_stack, &e), 0);
     assert_int_equal(e.stack_len, 0);
     assert_int_equal(e.page_size, 4096);
 }
 
-static void the_identifier_says_which_event_it_was(void **state)
+CASE(the_identifier_says_which_event_it_was)
 {
-    (void)state;
     struct fl_event e;
     uint64_t copy[sizeof(fault) / sizeof(fault[0])];
     memcpy(copy, fault, sizeof(fault));
@@ -197,9 +140,8 @@ static void the_identifier_says_which_event_it_was(void **state)
     assert_int_equal(e.type, FL_EVENT_OTHER);
 }
 
-static void a_protection_fault_is_the_tracepoints(void **state)
+CASE(a_protection_fault_is_the_tracepoints)
 {
-    (void)state;
     struct fl_event e;
     uint64_t copy[sizeof(protect) / sizeof(protect[0])];
     memcpy(copy, protect, sizeof(protect));
@@ -211,9 +153,8 @@ static void a_protection_fault_is_the_tracepoints(void **state)
     assert_int_equal(e.time_ns, 0xd64b77e8a25);
 }
 
-static void mappings_and_processes_are_told(void **state)
+CASE(mappings_and_processes_are_told)
 {
-    (void)state;
     struct fl_event e;
     assert_int_equal(DECODE(map, &e), 0);
     assert_int_equal(e.type, FL_EVENT_MAP);
@@ -239,9 +180,8 @@ static void mappings_and_processes_are_told(void **state)
 }
 
 /* Each record, in memory that ends where the record does: a sanitizer would see a read past it. */
-static void what_is_cut_is_refused(void **state)
+CASE(what_is_cut_is_refused)
 {
-    (void)state;
     static const struct {
         const uint64_t *record;
         size_t len;
@@ -263,9 +203,8 @@ static void what_is_cut_is_refused(void **state)
 }
 
 /* A stack that says to be longer than the record, a name without an end. */
-static void sizes_that_lie_are_refused(void **state)
+CASE(sizes_that_lie_are_refused)
 {
-    (void)state;
     struct fl_event e;
     uint64_t copy[sizeof(fault) / sizeof(fault[0])];
     memcpy(copy, fault, sizeof(fault));
@@ -277,18 +216,4 @@ static void sizes_that_lie_are_refused(void **state)
     assert_int_equal(DECODE(named, &e), -EPROTO);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_fault_has_its_address_page_registers_and_stack),
-        cmocka_unit_test(a_tick_says_whom_it_met),
-        cmocka_unit_test(a_read_of_fresh_memory_has_no_page),
-        cmocka_unit_test(a_dump_of_which_nothing_is_used_is_empty),
-        cmocka_unit_test(the_identifier_says_which_event_it_was),
-        cmocka_unit_test(a_protection_fault_is_the_tracepoints),
-        cmocka_unit_test(mappings_and_processes_are_told),
-        cmocka_unit_test(what_is_cut_is_refused),
-        cmocka_unit_test(sizes_that_lie_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

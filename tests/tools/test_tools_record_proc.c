@@ -1,24 +1,12 @@
 /* faultstat record without perf events, which is the same everywhere; and faultstat report of a
  * recording that is written down here. */
+#include "cases.h"
 #include "child.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-static struct fl_output output;
 static char path[] = "/tmp/test_tools_record_proc.XXXXXX";
 
-#define RECORD(...)                                                                                \
-    fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "record", __VA_ARGS__, NULL}, NULL)
-#define REPORT(...)                                                                                \
-    fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "report", __VA_ARGS__, NULL}, NULL)
+#define RECORD(status, ...) fl_child_ends(status, ARGV(FL_FAULTSTAT, "record", __VA_ARGS__), NULL)
+#define REPORT(status, ...) fl_child_ends(status, ARGV(FL_FAULTSTAT, "report", __VA_ARGS__), NULL)
 
 /* main > step > memset twice 100 faults, main > map::at 50, and 10 without a name. */
 static const char recording[] =
@@ -41,23 +29,13 @@ static const char recording[] =
     "\"faultless_wall_ms\":900,\"faultless_cpu_ms\":900,\"saved_cpu_ms\":100,"
     "\"avoided_faults\":200},\"notes\":[\"a note\"]}";
 
-static void write_recording(const char *text)
+CASE(threads_are_counted_where_perf_events_are_refused)
 {
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void threads_are_counted_where_perf_events_are_refused(void **state)
-{
-    (void)state;
-    RECORD("--no-perf", "-q", "-o", "-", "--", FL_SITES, "0", "20000");
-    assert_int_equal(output.status, 0);
-    json_t *root = fl_child_json(output.out);
-    assert_string_equal(json_string_value(json_object_get(root, "method")), "proc");
-    assert_non_null(strstr(output.out, "perf events refused"));
-    assert_non_null(strstr(output.out, "[thread victim_sites]"));
+    RECORD(0, "--no-perf", "-q", "-o", "-", "--", FL_SITES, "0", "20000");
+    const json_t *root = fl_child_json(output.out);
+    assert_string_equal(fl_child_text(root, "method"), "proc");
+    assert_says(output.out, "perf events refused");
+    assert_says(output.out, "[thread victim_sites]");
     assert_true(json_is_null(json_object_get(root, "prediction")));
     const json_t *stack;
     size_t i;
@@ -73,58 +51,46 @@ static void threads_are_counted_where_perf_events_are_refused(void **state)
         fl_child_number(counts, "getrusage_minor") + fl_child_number(counts, "getrusage_major");
     assert_true(all >= 41500);
     assert_true(faults <= all);
-    json_decref(root);
 }
 
 /* The kernel refuses, not an option: a filter in the way of perf_event_open. */
-static void exit_status_is_the_commands(void **state)
+CASE(exit_status_is_the_commands)
 {
-    (void)state;
-    RECORD("-q", "-o", path, "--", "sh", "-c", "exit 7");
-    assert_int_equal(output.status, 7);
-    RECORD("-q", "-o", path, "--", "sh", "-c", "kill -TERM $$");
-    assert_int_equal(output.status, 128 + 15);
-    RECORD("-q", "-o", path, "--", "/nonexistent/program");
-    assert_int_equal(output.status, 127);
-    RECORD("-q", "-o", "/nonexistent/folder/file", "--", "true");
-    assert_int_equal(output.status, 125);
-    assert_non_null(strstr(output.err, "/nonexistent/folder/file: No such file"));
+    RECORD(7, "-q", "-o", path, "--", "sh", "-c", "exit 7");
+    RECORD(128 + 15, "-q", "-o", path, "--", "sh", "-c", "kill -TERM $$");
+    RECORD(127, "-q", "-o", path, "--", "/nonexistent/program");
+    RECORD(125, "-q", "-o", "/nonexistent/folder/file", "--", "true");
+    assert_says(output.err, "/nonexistent/folder/file: No such file");
 }
 
-static void wrong_options_are_refused(void **state)
+CASE(wrong_options_are_refused)
 {
-    (void)state;
     static const char *const wrong[][2] = {
         {"-c", "0"}, {"-c", "x"}, {"-s", "100"}, {"-s", "70000"}};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        RECORD(wrong[i][0], wrong[i][1], "--", "true");
-        assert_int_equal(output.status, 125);
-        assert_non_null(strstr(output.err, "is no number"));
+        RECORD(125, wrong[i][0], wrong[i][1], "--", "true");
+        assert_says(output.err, "is no number");
     }
-    RECORD("-q");
-    assert_int_equal(output.status, 125);
+    RECORD(125, "-q");
 }
 
-static void the_text_names_sites_by_their_share(void **state)
+CASE(the_text_names_sites_by_their_share)
 {
-    (void)state;
-    write_recording(recording);
-    REPORT(path);
-    assert_int_equal(output.status, 0);
-    assert_non_null(strstr(output.out, "96.2 % of 260 faults have a site"));
+    write_text(path, recording);
+    REPORT(0, path);
+    assert_says(output.out, "96.2 % of 260 faults have a site");
     const char *first = strstr(output.out, "step (x.c:7)");
     const char *second = strstr(output.out, "std::map<int;>::at (x)");
     assert_non_null(first);
     assert_non_null(second);
     assert_true(first < second && second < strstr(output.out, "    [jit]\n"));
-    assert_non_null(strstr(output.out, "< main"));
-    assert_non_null(strstr(output.out, "- a note"));
+    assert_says(output.out, "< main");
+    assert_says(output.out, "- a note");
 }
 
 /* No middle is printed where only the ends are known, and the reason stands beside them. */
-static void a_doubtful_prediction_is_an_interval(void **state)
+CASE(a_doubtful_prediction_is_an_interval)
 {
-    (void)state;
     static const char certain[] = "\"doubt\":\"\",\"wall_ms\":1000,";
     static const char doubtful[] = "\"doubt\":\"too few\",\"wall_ms\":1000,"
                                    "\"faultless_wall_low_ms\":700,\"faultless_wall_high_ms\":980,";
@@ -134,9 +100,8 @@ static void a_doubtful_prediction_is_an_interval(void **state)
         const char *own = i == 0 ? certain : doubtful;
         snprintf(text, sizeof(text), "%.*s%s%s", (int)(field - recording), recording, own,
                  field + strlen("\"wall_ms\":1000,"));
-        write_recording(text);
-        REPORT(path);
-        assert_int_equal(output.status, 0);
+        write_text(path, text);
+        REPORT(0, path);
         assert_true((strstr(output.out, "the run: 900.0 ms instead of 1000.0") != NULL) ==
                     (i == 0));
         assert_true((strstr(output.out, "the run: between 700.0 and 980.0 ms") != NULL) ==
@@ -146,20 +111,17 @@ static void a_doubtful_prediction_is_an_interval(void **state)
 }
 
 /* Frames of an interpreter all have its name. */
-static void a_caller_that_stands_several_times_in_a_row_is_named_once(void **state)
+CASE(a_caller_that_stands_several_times_in_a_row_is_named_once)
 {
-    (void)state;
-    write_recording("{\"kind\":\"faultstat record\",\"schema\":1,\"frames\":[{\"name\":\"main\"},"
-                    "{\"name\":\"loop\"},{\"name\":\"run\"},{\"name\":\"step\"}],\"stacks\":["
-                    "{\"frames\":[0,2,1,1,1,3],\"site\":3,\"kind\":0,\"span\":0,\"faults\":1}]}");
-    REPORT(path);
-    assert_int_equal(output.status, 0);
-    assert_non_null(strstr(output.out, "< loop < run < main\n"));
+    write_text(path, "{\"kind\":\"faultstat record\",\"schema\":1,\"frames\":[{\"name\":\"main\"},"
+                     "{\"name\":\"loop\"},{\"name\":\"run\"},{\"name\":\"step\"}],\"stacks\":["
+                     "{\"frames\":[0,2,1,1,1,3],\"site\":3,\"kind\":0,\"span\":0,\"faults\":1}]}");
+    REPORT(0, path);
+    assert_says(output.out, "< loop < run < main\n");
 }
 
-static void long_names_of_callers_are_wrapped(void **state)
+CASE(long_names_of_callers_are_wrapped)
 {
-    (void)state;
     char text[1024];
     char long_name[2][61];
     memset(long_name, 'x', sizeof(long_name));
@@ -170,41 +132,37 @@ static void long_names_of_callers_are_wrapped(void **state)
              "{\"name\":\"%s\"},{\"name\":\"step\"}],\"stacks\":["
              "{\"frames\":[0,1,2],\"site\":2,\"kind\":0,\"span\":0,\"faults\":1}]}",
              long_name[0], long_name[1]);
-    write_recording(text);
-    REPORT(path);
+    write_text(path, text);
+    REPORT(0, path);
     const char *at = strstr(output.out, "      < y");
     assert_non_null(at);
     assert_true(strcspn(at, "\n") <= 80);
-    assert_non_null(strstr(output.out, "\n        x"));
+    assert_says(output.out, "\n        x");
 }
 
-static void folded_stacks_are_a_line_each(void **state)
+CASE(folded_stacks_are_a_line_each)
 {
-    (void)state;
-    write_recording(recording);
-    REPORT("--folded", "-", path);
+    write_text(path, recording);
+    REPORT(0, "--folded", "-", path);
     assert_string_equal(output.out, "main;step;memset 100\nmain;step;memset 100\n"
                                     "main;std::map<int:>::at 50\n[jit] 10\n");
 }
 
-static void the_flame_graph_is_drawn_to_scale(void **state)
+CASE(the_flame_graph_is_drawn_to_scale)
 {
-    (void)state;
-    write_recording(recording);
-    REPORT("--flame", "-", path);
-    assert_non_null(strstr(output.out, "<svg xmlns"));
-    assert_non_null(strstr(output.out, "all (all) 260 faults, 100.00 %"));
-    assert_non_null(strstr(output.out, "data-w=\"923.08\"")); /* 200 of 260, of 1200 */
-    assert_non_null(strstr(output.out, "std::map&lt;int;&gt;::at"));
+    write_text(path, recording);
+    REPORT(0, "--flame", "-", path);
+    assert_says(output.out, "<svg xmlns");
+    assert_says(output.out, "all (all) 260 faults, 100.00 %");
+    assert_says(output.out, "data-w=\"923.08\""); /* 200 of 260, of 1200 */
+    assert_says(output.out, "std::map&lt;int;&gt;::at");
     assert_null(strstr(output.out, "map<int"));
 }
 
-static void the_page_holds_all_it_needs(void **state)
+CASE(the_page_holds_all_it_needs)
 {
-    (void)state;
-    write_recording(recording);
-    REPORT("--html", "-", path);
-    assert_int_equal(output.status, 0);
+    write_text(path, recording);
+    REPORT(0, "--html", "-", path);
     const char *page = output.out;
     assert_null(strstr(page, "src="));
     assert_null(strstr(page, "href="));
@@ -215,23 +173,20 @@ static void the_page_holds_all_it_needs(void **state)
     char *text = strdup(data + strlen("id=\"data\">"));
     assert_non_null(text);
     *strstr(text, "</script>") = '\0';
-    json_t *root = fl_child_json(text);
+    const json_t *root = fl_child_json(text);
     assert_int_equal(json_array_size(json_object_get(root, "sites")), 3);
     assert_int_equal((int)fl_child_number(root, "attributed"), 250);
-    json_decref(root);
     free(text);
 }
 
-static void each_kind_has_a_colour_of_the_page(void **state)
+CASE(each_kind_has_a_colour_of_the_page)
 {
-    (void)state;
     json_error_t error;
-    RECORD("--no-perf", "-q", "-o", path, "--", "true");
-    json_t *root = json_load_file(path, 0, &error);
+    RECORD(0, "--no-perf", "-q", "-o", path, "--", "true");
+    const json_t *root = json_load_file(path, 0, &error);
     assert_non_null(root);
     size_t kinds = json_array_size(json_object_get(root, "kinds"));
-    json_decref(root);
-    REPORT("--html", "-", path);
+    REPORT(0, "--html", "-", path);
     const char *at = strstr(output.out, "const colour = [");
     assert_non_null(at);
     size_t colours = 1;
@@ -242,63 +197,43 @@ static void each_kind_has_a_colour_of_the_page(void **state)
     assert_int_equal(colours, kinds);
 }
 
-static void what_is_no_recording_is_refused(void **state)
+CASE(what_is_no_recording_is_refused)
 {
-    (void)state;
     static const char *const wrong[] = {"", "{}", "[1]", "{\"kind\":\"x\"}",
                                         "{\"kind\":\"faultstat record\",\"schema\":2}"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        write_recording(wrong[i]);
-        REPORT(path);
-        assert_int_equal(output.status, 125);
-        assert_non_null(strstr(output.err, path));
+        write_text(path, wrong[i]);
+        REPORT(125, path);
+        assert_says(output.err, path);
     }
-    write_recording(
+    write_text(
+        path,
         "{\"kind\":\"faultstat record\",\"schema\":1,\"stacks\":[{\"frames\":[7],"
         "\"site\":99,\"kind\":99,\"span\":-1,\"faults\":1}]}"); /* numbers that lead nowhere */
-    REPORT("--html", "-", path);
-    assert_int_equal(output.status, 0);
-    REPORT(path);
-    assert_int_equal(output.status, 0);
-    REPORT("--html", "-", "--compare", path, path);
-    assert_int_equal(output.status, 125);
-    assert_non_null(strstr(output.err, "not written by faultstat compare --json"));
+    REPORT(0, "--html", "-", path);
+    REPORT(0, path);
+    REPORT(125, "--html", "-", "--compare", path, path);
+    assert_says(output.err, "not written by faultstat compare --json");
 }
 
 /* As versions before the intervals wrote it. */
-static void a_prediction_without_an_interval_has_none(void **state)
+CASE(a_prediction_without_an_interval_has_none)
 {
-    (void)state;
-    write_recording("{\"kind\":\"faultstat record\",\"schema\":1,\"stacks\":[],"
-                    "\"prediction\":{\"of\":\"the run\",\"faultless_cpu_ms\":2.0,\"cpu_ms\":3.0}}");
-    REPORT(path);
-    assert_int_equal(output.status, 0);
-    assert_non_null(strstr(output.out, "  processor time 2.0 ms instead of 3.0, 0 faults fewer\n"));
+    write_text(path,
+               "{\"kind\":\"faultstat record\",\"schema\":1,\"stacks\":[],"
+               "\"prediction\":{\"of\":\"the run\",\"faultless_cpu_ms\":2.0,\"cpu_ms\":3.0}}");
+    REPORT(0, path);
+    assert_says(output.out, "  processor time 2.0 ms instead of 3.0, 0 faults fewer\n");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_are_counted_where_perf_events_are_refused),
-        cmocka_unit_test(exit_status_is_the_commands),
-        cmocka_unit_test(wrong_options_are_refused),
-        cmocka_unit_test(the_text_names_sites_by_their_share),
-        cmocka_unit_test(a_doubtful_prediction_is_an_interval),
-        cmocka_unit_test(a_caller_that_stands_several_times_in_a_row_is_named_once),
-        cmocka_unit_test(long_names_of_callers_are_wrapped),
-        cmocka_unit_test(folded_stacks_are_a_line_each),
-        cmocka_unit_test(the_flame_graph_is_drawn_to_scale),
-        cmocka_unit_test(the_page_holds_all_it_needs),
-        cmocka_unit_test(each_kind_has_a_colour_of_the_page),
-        cmocka_unit_test(what_is_no_recording_is_refused),
-        cmocka_unit_test(a_prediction_without_an_interval_has_none),
-    };
     int fd = mkstemp(path);
     if (fd < 0) {
         return 1;
     }
     close(fd);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = RUN_CASES();
     unlink(path);
     return failed;
 }

@@ -1,5 +1,6 @@
 /* The parts of faultstat record that need no kernel: the order of records, mappings over mappings,
  * kinds, sums over time, the prediction's arithmetic. */
+#include "cases.h"
 #include "faultstat/record/demangle.h"
 #include "faultstat/record/intern.h"
 #include "faultstat/record/kind.h"
@@ -10,13 +11,7 @@
 #include "faultstat/record/series.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
-
-#include <cmocka.h>
 
 static char order[16];
 
@@ -26,9 +21,8 @@ static void note_order(void *arg, const void *record, size_t len)
     strncat(order, record, len);
 }
 
-static void records_come_in_the_order_of_their_times(void **state)
+CASE(records_come_in_the_order_of_their_times)
 {
-    (void)state;
     struct fl_queue queue = {0};
     fl_queue_add(&queue, 30, "c", 1);
     fl_queue_add(&queue, 10, "a", 1);
@@ -56,9 +50,8 @@ static uint32_t module_at(const struct fl_process *process, uint64_t addr)
     return map != NULL ? map->module : 0;
 }
 
-static void a_new_mapping_lies_over_the_old_ones(void **state)
+CASE(a_new_mapping_lies_over_the_old_ones)
 {
-    (void)state;
     struct fl_processes all = {0};
     struct fl_process *p = fl_processes_get(&all, 1);
     const struct fl_map made[] = {range(100, 200, 1), range(300, 400, 2), range(150, 350, 3),
@@ -83,9 +76,8 @@ static void a_new_mapping_lies_over_the_old_ones(void **state)
     fl_processes_clear(&all);
 }
 
-static void a_child_has_its_parents_mappings_until_it_runs_a_program(void **state)
+CASE(a_child_has_its_parents_mappings_until_it_runs_a_program)
 {
-    (void)state;
     struct fl_processes all = {0};
     struct fl_map map = range(100, 200, 7);
     assert_int_equal(fl_process_map(fl_processes_get(&all, 1), &map), 0);
@@ -99,9 +91,8 @@ static void a_child_has_its_parents_mappings_until_it_runs_a_program(void **stat
     fl_processes_clear(&all);
 }
 
-static void a_stack_grows_downward(void **state)
+CASE(a_stack_grows_downward)
 {
-    (void)state;
     struct fl_processes all = {0};
     struct fl_process *p = fl_processes_get(&all, 1);
     struct fl_map stack = range(UINT64_C(1) << 40, (UINT64_C(1) << 40) + 4096, 9);
@@ -114,9 +105,8 @@ static void a_stack_grows_downward(void **state)
     fl_processes_clear(&all);
 }
 
-static void a_mappings_name_says_what_it_is(void **state)
+CASE(a_mappings_name_says_what_it_is)
 {
-    (void)state;
     assert_int_equal(fl_map_kind_of("//anon", MAP_PRIVATE), FL_MAP_ANON);
     assert_int_equal(fl_map_kind_of("", MAP_PRIVATE), FL_MAP_ANON);
     assert_int_equal(fl_map_kind_of("[heap]", MAP_PRIVATE), FL_MAP_HEAP);
@@ -127,9 +117,8 @@ static void a_mappings_name_says_what_it_is(void **state)
     assert_int_equal(fl_map_kind_of("//anon", MAP_SHARED), FL_MAP_SHARED);
 }
 
-static void a_kind_follows_from_what_is_known(void **state)
+CASE(a_kind_follows_from_what_is_known)
 {
-    (void)state;
     struct fl_map map = {.kind = FL_MAP_ANON, .whole = 1 << 20};
     struct fl_facts facts = {.map = &map, .page_size = 4096, .base_page = 4096};
     assert_int_equal(fl_kind_of(&facts), FL_KIND_ANON);
@@ -159,9 +148,8 @@ static void a_kind_follows_from_what_is_known(void **state)
     assert_int_equal(fl_kind_of(&facts), FL_KIND_OTHER);
 }
 
-static void equal_keys_have_one_number(void **state)
+CASE(equal_keys_have_one_number)
 {
-    (void)state;
     struct fl_intern table = {0};
     for (uint32_t i = 0; i < 5000; i++) {
         assert_int_equal(fl_intern(&table, &i, sizeof(i)), i);
@@ -177,9 +165,8 @@ static void equal_keys_have_one_number(void **state)
     fl_intern_clear(&table);
 }
 
-static void time_past_the_end_makes_buckets_wider(void **state)
+CASE(time_past_the_end_makes_buckets_wider)
 {
-    (void)state;
     static struct fl_series series;
     fl_series_start(&series, 1000);
     uint64_t width = series.width_ns;
@@ -198,9 +185,8 @@ static void time_past_the_end_makes_buckets_wider(void **state)
     assert_int_equal((int)fl_series_at(&series, 0)->faults, 8); /* before the start: the first */
 }
 
-static void points_are_thinned_evenly(void **state)
+CASE(points_are_thinned_evenly)
 {
-    (void)state;
     static struct fl_points points;
     for (uint64_t i = 0; i < 10 * FL_POINTS_MOST; i++) {
         fl_points_add(&points, (struct fl_point){.time_ns = i});
@@ -233,9 +219,8 @@ static void assert_near(double value, double wanted)
     }
 }
 
-static void what_is_left_of_a_step_is_its_user_time(void **state)
+CASE(what_is_left_of_a_step_is_its_user_time)
 {
-    (void)state;
     struct fl_prediction_input in = usual_step();
     struct fl_prediction p = fl_predict(&in);
     assert_near(p.bare_cpu_ms, 90);
@@ -264,9 +249,8 @@ static void what_is_left_of_a_step_is_its_user_time(void **state)
     assert_near(fl_predict(&in).low_ms, 30);
 }
 
-static void a_program_without_steps_touches_its_peak_once(void **state)
+CASE(a_program_without_steps_touches_its_peak_once)
 {
-    (void)state;
     struct fl_prediction_input in = usual_step();
     in.has_steps = false; /* nine tenths are the first touch, which nothing saves */
     struct fl_prediction p = fl_predict(&in);
@@ -276,9 +260,8 @@ static void a_program_without_steps_touches_its_peak_once(void **state)
     assert_near(fl_predict(&in).cpu_ms, 90);
 }
 
-static void unexplained_system_time_makes_an_interval(void **state)
+CASE(unexplained_system_time_makes_an_interval)
 {
-    (void)state;
     struct fl_prediction_input in = usual_step();
     in.kernel_ms = 20; /* 40 more than that: dearer faults, or other calls */
     struct fl_prediction p = fl_predict(&in);
@@ -301,9 +284,8 @@ static void unexplained_system_time_makes_an_interval(void **state)
     assert_near(fl_predict(&in).cpu_ms, 42);
 }
 
-static void a_prediction_says_why_it_is_no_closer(void **state)
+CASE(a_prediction_says_why_it_is_no_closer)
 {
-    (void)state;
     struct fl_prediction_input in = usual_step();
     in.user_error_ms = 4; /* few ticks */
     struct fl_prediction p = fl_predict(&in);
@@ -318,9 +300,8 @@ static void a_prediction_says_why_it_is_no_closer(void **state)
     }
 }
 
-static void a_program_without_large_faults_stays_as_it_is(void **state)
+CASE(a_program_without_large_faults_stays_as_it_is)
 {
-    (void)state;
     struct fl_prediction_input in = usual_step();
     in.kernel_ms = in.avoidable = in.pages = in.base_pages = 0;
     struct fl_prediction p = fl_predict(&in);
@@ -330,9 +311,8 @@ static void a_program_without_large_faults_stays_as_it_is(void **state)
     assert_near(fl_predict(&in).cpu_ms, 90);
 }
 
-static void names_of_functions_are_short(void **state)
+CASE(names_of_functions_are_short)
 {
-    (void)state;
     assert_string_equal(fl_demangle("plain_c"), "plain_c");
     const char *name = fl_demangle("_ZN2at6native5zero_ERNS_6TensorE");
     if (strncmp(name, "_Z", 2) != 0) { /* without the C++ runtime a name stays as it is */
@@ -343,24 +323,4 @@ static void names_of_functions_are_short(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_come_in_the_order_of_their_times),
-        cmocka_unit_test(a_new_mapping_lies_over_the_old_ones),
-        cmocka_unit_test(a_child_has_its_parents_mappings_until_it_runs_a_program),
-        cmocka_unit_test(a_stack_grows_downward),
-        cmocka_unit_test(a_mappings_name_says_what_it_is),
-        cmocka_unit_test(a_kind_follows_from_what_is_known),
-        cmocka_unit_test(equal_keys_have_one_number),
-        cmocka_unit_test(time_past_the_end_makes_buckets_wider),
-        cmocka_unit_test(points_are_thinned_evenly),
-        cmocka_unit_test(what_is_left_of_a_step_is_its_user_time),
-        cmocka_unit_test(a_program_without_steps_touches_its_peak_once),
-        cmocka_unit_test(unexplained_system_time_makes_an_interval),
-        cmocka_unit_test(a_prediction_says_why_it_is_no_closer),
-        cmocka_unit_test(a_program_without_large_faults_stays_as_it_is),
-        cmocka_unit_test(names_of_functions_are_short),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

@@ -1,18 +1,10 @@
 /* Unwinds this program's own stack from registers and a dump, as a sample has them; and code
  * without call frame information, as a perf map describes it. */
+#include "cases.h"
 #include "faultstat/record/unwind.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #ifdef __x86_64__
 enum { FL_DUMP = 8192, FL_PID = 1 };
@@ -142,9 +134,8 @@ static void assert_is(struct fl_place place, const char *name)
     }
 }
 
-static void callers_are_found_to_the_beginning(void **state)
+CASE(callers_are_found_to_the_beginning)
 {
-    (void)state;
     struct fl_place place[FL_FRAMES_MOST];
     bool is_cut;
     struct fl_event fault = {.reg = reg, .stack = dump};
@@ -167,9 +158,8 @@ static void callers_are_found_to_the_beginning(void **state)
     }
 }
 
-static void a_dump_that_is_too_short_cuts_the_stack(void **state)
+CASE(a_dump_that_is_too_short_cuts_the_stack)
 {
-    (void)state;
     struct fl_place place[FL_FRAMES_MOST];
     bool is_cut;
     struct fl_event fault = {.reg = reg, .stack = dump};
@@ -183,20 +173,16 @@ static void a_dump_that_is_too_short_cuts_the_stack(void **state)
 }
 
 /* Python's trampoline: one word, then the return address. */
-static void generated_code_is_named_by_its_map(void **state)
+CASE(generated_code_is_named_by_its_map)
 {
-    (void)state;
     const uint64_t code = UINT64_C(0x5000000);
     struct fl_place place[FL_FRAMES_MOST];
     bool is_cut;
     pid_t pid = getpid();
     char path[40];
     snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pid);
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    fprintf(file, "%lx 20 py::step:/x/train.py\nbroken line\n%lx 20 py::main:/x/train.py\n",
-            (unsigned long)code, (unsigned long)code + 0x40);
-    fclose(file);
+    write_text(path, "5000000 20 py::step:/x/train.py\nbroken line\n"
+                     "5000040 20 py::main:/x/train.py\n");
     struct fl_process *process = fl_processes_get(&processes, pid);
     add(process, code, code + 4096, 0, fl_modules_get_jit(&unwinder.modules, pid));
     uint64_t stack[4] = {0, code + 0x48, 0, 0x1234};
@@ -212,18 +198,14 @@ static void generated_code_is_named_by_its_map(void **state)
 }
 
 /* Numbers of processes come again, and the maps are not removed. */
-static void a_map_of_an_earlier_process_names_nothing(void **state)
+CASE(a_map_of_an_earlier_process_names_nothing)
 {
-    (void)state;
     const pid_t pid = (1 << 22) + 1; /* above all that there are */
     const struct timespec times[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
     uint64_t address = UINT64_C(0x5000008);
     char path[40];
     snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pid);
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    fputs("5000000 20 another\n", file);
-    fclose(file);
+    write_text(path, "5000000 20 another\n");
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
     uint32_t module = fl_modules_get_jit(&unwinder.modules, pid);
     assert_null(fl_modules_name(&unwinder.modules, module, address));
@@ -232,9 +214,8 @@ static void a_map_of_an_earlier_process_names_nothing(void **state)
 
 /* Generated code that saved six registers, as oneDNN's does, and that nothing describes: its caller
  * is found by its return address into this program, and from there on all is known. */
-static void generated_code_without_a_frame_is_left_by_a_return_address(void **state)
+CASE(generated_code_without_a_frame_is_left_by_a_return_address)
 {
-    (void)state;
     const uint64_t code = UINT64_C(0x6000000);
     struct fl_place place[FL_FRAMES_MOST];
     bool is_cut;
@@ -275,9 +256,8 @@ static void generated_code_without_a_frame_is_left_by_a_return_address(void **st
     }
 }
 
-static void a_frame_that_does_not_rise_ends_the_walk(void **state)
+CASE(a_frame_that_does_not_rise_ends_the_walk)
 {
-    (void)state;
     struct fl_place place[FL_FRAMES_MOST];
     bool is_cut;
     uint64_t stack[2] = {0, 0}; /* returns to address 0 */
@@ -292,18 +272,10 @@ static void a_frame_that_does_not_rise_ends_the_walk(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(callers_are_found_to_the_beginning),
-        cmocka_unit_test(a_dump_that_is_too_short_cuts_the_stack),
-        cmocka_unit_test(generated_code_is_named_by_its_map),
-        cmocka_unit_test(a_map_of_an_earlier_process_names_nothing),
-        cmocka_unit_test(generated_code_without_a_frame_is_left_by_a_return_address),
-        cmocka_unit_test(a_frame_that_does_not_rise_ends_the_walk),
-    };
     if (fl_unwinder_open(&unwinder) != 0) {
         return 1;
     }
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = RUN_CASES();
     fl_unwinder_close(&unwinder);
     fl_processes_clear(&processes);
     return failed;

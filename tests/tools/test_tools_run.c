@@ -1,23 +1,12 @@
 /* faultstat run, judged from outside: exit status, output left alone, faults against a victim that
  * takes a known number of them, marks. Never a time. */
+#include "cases.h"
 #include "child.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 /* Faults of a step that the victim did not ask for: stack growth, a first call through the PLT. */
 enum { FL_TOLERANCE = 8, FL_PAGES = 3000, FL_HELPER_PAGES = 700, FL_STEPS = 6 };
 
-static struct fl_output output;
-
-#define RUN(...)                                                                                   \
-    fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "run", __VA_ARGS__, NULL}, NULL)
+#define RUN(status, ...) fl_child_ends(status, ARGV(FL_FAULTSTAT, "run", __VA_ARGS__), NULL)
 
 static void assert_near(double value, double wanted)
 {
@@ -26,110 +15,86 @@ static void assert_near(double value, double wanted)
     }
 }
 
-static void exit_status_is_the_commands(void **state)
+CASE(exit_status_is_the_commands)
 {
-    (void)state;
-    RUN("--", "sh", "-c", "exit 7");
-    assert_int_equal(output.status, 7);
-    RUN("--", "sh", "-c", "kill -TERM $$");
-    assert_int_equal(output.status, 128 + 15);
+    RUN(7, "--", "sh", "-c", "exit 7");
+    RUN(128 + 15, "--", "sh", "-c", "kill -TERM $$");
 }
 
 /* The command sends the signals itself, to its parent: no race, no waiting. */
-static void termination_is_passed_on_and_interrupts_are_left_to_the_command(void **state)
+CASE(termination_is_passed_on_and_interrupts_are_left_to_the_command)
 {
-    (void)state;
-    RUN("--", "sh", "-c", "kill -TERM $PPID; sleep 60");
-    assert_int_equal(output.status, 128 + 15);
-    RUN("--", "sh", "-c", "kill -INT $PPID; kill -QUIT $PPID; exit 4");
-    assert_int_equal(output.status, 4);
+    RUN(128 + 15, "--", "sh", "-c", "kill -TERM $PPID; sleep 60");
+    RUN(4, "--", "sh", "-c", "kill -INT $PPID; kill -QUIT $PPID; exit 4");
 }
 
-static void a_command_that_cannot_run_ends_as_in_a_shell(void **state)
+CASE(a_command_that_cannot_run_ends_as_in_a_shell)
 {
-    (void)state;
-    RUN("--", "/nonexistent/program");
-    assert_int_equal(output.status, 127);
-    assert_non_null(strstr(output.err, "/nonexistent/program: No such file"));
-    RUN("--", "/etc/passwd");
-    assert_int_equal(output.status, 126);
+    RUN(127, "--", "/nonexistent/program");
+    assert_says(output.err, "/nonexistent/program: No such file");
+    RUN(126, "--", "/etc/passwd");
 }
 
-static void wrong_options_are_refused_before_anything_runs(void **state)
+CASE(wrong_options_are_refused_before_anything_runs)
 {
-    (void)state;
-    RUN("--no-such-option", "--", "echo", "ran");
-    assert_int_equal(output.status, 125);
+    RUN(125, "--no-such-option", "--", "echo", "ran");
     assert_string_equal(output.out, "");
-    RUN("--warmup", "x", "--", "echo", "ran");
-    assert_int_equal(output.status, 125);
+    RUN(125, "--warmup", "x", "--", "echo", "ran");
     assert_string_equal(output.out, "");
-    fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "run", NULL}, NULL);
-    assert_int_equal(output.status, 125);
-    fl_child_run(&output, (const char *const[]){FL_FAULTSTAT, "walk", NULL}, NULL);
-    assert_int_equal(output.status, 125);
+    fl_child_ends(125, ARGV(FL_FAULTSTAT, "run"), NULL);
+    fl_child_ends(125, ARGV(FL_FAULTSTAT, "walk"), NULL);
 }
 
-static void the_commands_output_and_options_are_its_own(void **state)
+CASE(the_commands_output_and_options_are_its_own)
 {
-    (void)state;
-    RUN("echo", "--json", "-o", "x");
-    assert_int_equal(output.status, 0);
+    RUN(0, "echo", "--json", "-o", "x");
     assert_string_equal(output.out, "--json -o x\n");
-    assert_non_null(strstr(output.err, "minor faults"));
+    assert_says(output.err, "minor faults");
 }
 
-static void output_goes_to_the_file_named(void **state)
+CASE(output_goes_to_the_file_named)
 {
-    (void)state;
     char path[] = "/tmp/faultstat-test-XXXXXX";
     int fd = mkstemp(path);
     char text[16384] = "";
     assert_true(fd >= 0);
-    RUN("--json", "-o", path, "--", "true");
-    assert_int_equal(output.status, 0);
+    RUN(0, "--json", "-o", path, "--", "true");
     assert_string_equal(output.err, "");
     assert_true(read(fd, text, sizeof(text) - 1) > 0);
-    json_t *root = fl_child_json(text);
+    const json_t *root = fl_child_json(text);
     assert_int_equal(fl_child_number(root, "exit"), 0);
-    json_decref(root);
     close(fd);
     unlink(path);
-    RUN("--json", "-o", "/nonexistent/folder/file", "--", "true");
-    assert_int_equal(output.status, 125);
+    RUN(125, "--json", "-o", "/nonexistent/folder/file", "--", "true");
 }
 
 static double faults_of(const char *pages)
 {
-    RUN("--json", "-o", "-", "--", "sh", "-c", "exec \"$0\" \"$@\" >/dev/null", FL_VICTIM, pages,
+    RUN(0, "--json", "-o", "-", "--", "sh", "-c", "exec \"$0\" \"$@\" >/dev/null", FL_VICTIM, pages,
         "0", "0");
-    assert_int_equal(output.status, 0);
-    json_t *root = fl_child_json(output.out);
+    const json_t *root = fl_child_json(output.out);
     double faults = fl_child_number(root, "faults");
-    json_decref(root);
     return faults;
 }
 
 /* Two starts of one program differ by some faults (address space layout): hence 64. */
-static void a_run_counts_the_faults_that_were_taken(void **state)
+CASE(a_run_counts_the_faults_that_were_taken)
 {
-    (void)state;
     double extra = faults_of("5000") - faults_of("0");
     if (extra < 5000 - 64 || extra > 5000 + 64) {
         fail_msg("5000 pages made %.0f faults", extra);
     }
 }
 
-static json_t *run_victim(const char *mode)
+static const json_t *run_victim(const char *mode)
 {
-    RUN("--json", "-o", "/dev/stderr", "--", FL_VICTIM, "3000", "700", "6", mode);
-    assert_int_equal(output.status, 0);
+    RUN(0, "--json", "-o", "/dev/stderr", "--", FL_VICTIM, "3000", "700", "6", mode);
     return fl_child_json(output.err);
 }
 
 static void steps_have_their_faults_and_helpers_are_apart(const char *mode)
 {
-    json_t *root = run_victim(mode);
+    const json_t *root = run_victim(mode);
     const json_t *steps = json_object_get(root, "steps");
     assert_string_equal(output.out, "marks 7\n");
     assert_int_equal(json_array_size(steps), FL_STEPS);
@@ -143,117 +108,77 @@ static void steps_have_their_faults_and_helpers_are_apart(const char *mode)
     assert_true(helper >= FL_STEPS * FL_HELPER_PAGES && helper < (FL_STEPS + 1) * FL_HELPER_PAGES);
     double all = fl_child_number(root, "faults");
     assert_true(all >= FL_STEPS * FL_PAGES && all < FL_STEPS * FL_PAGES + 1000);
-    json_decref(root);
 }
 
-static void each_step_has_its_faults_and_helpers_are_apart(void **state)
+CASE(each_step_has_its_faults_and_helpers_are_apart)
 {
-    (void)state;
     steps_have_their_faults_and_helpers_are_apart("");
 }
 
-static void the_uring_workers_of_a_helper_are_helpers(void **state)
+CASE(the_uring_workers_of_a_helper_are_helpers)
 {
-    (void)state;
     steps_have_their_faults_and_helpers_are_apart("ring");
 }
 
-static void the_uring_workers_of_the_program_are_not(void **state)
+CASE(the_uring_workers_of_the_program_are_not)
 {
-    (void)state;
-    json_t *root = run_victim("alien");
+    const json_t *root = run_victim("alien");
     assert_near(fl_child_number(root, "step_faults"), FL_PAGES + FL_HELPER_PAGES);
     assert_near(fl_child_number(root, "step_helper_faults_mean"), 0);
-    json_decref(root);
 }
 
-static void marks_of_a_grandchild_count(void **state)
+CASE(marks_of_a_grandchild_count)
 {
-    (void)state;
-    RUN("--json", "-o", "/dev/stderr", "--", "sh", "-c", "\"$0\" 3000 0 6; true", FL_VICTIM);
-    assert_int_equal(output.status, 0);
-    json_t *root = fl_child_json(output.err);
+    RUN(0, "--json", "-o", "/dev/stderr", "--", "sh", "-c", "\"$0\" 3000 0 6; true", FL_VICTIM);
+    const json_t *root = fl_child_json(output.err);
     assert_int_equal(json_array_size(json_object_get(root, "steps")), FL_STEPS);
     assert_near(fl_child_number(root, "step_faults"), FL_PAGES);
-    json_decref(root);
 }
 
-static void marks_of_another_process_are_answered_and_ignored(void **state)
+CASE(marks_of_another_process_are_answered_and_ignored)
 {
-    (void)state;
-    json_t *root = run_victim("fork");
+    const json_t *root = run_victim("fork");
     assert_string_equal(output.out, "marks 7\n");
     assert_int_equal(json_array_size(json_object_get(root, "steps")), FL_STEPS);
     assert_int_equal(fl_child_number(root, "foreign_marks"), FL_STEPS);
-    json_decref(root);
 }
 
-static void marks_stop_when_the_program_closes_the_channel(void **state)
+CASE(marks_stop_when_the_program_closes_the_channel)
 {
-    (void)state;
-    json_t *root = run_victim("close");
+    const json_t *root = run_victim("close");
     assert_string_equal(output.out, "marks 1\n");
     assert_int_equal(json_array_size(json_object_get(root, "steps")), 0);
-    json_decref(root);
 }
 
-static void without_faultstat_a_mark_does_nothing(void **state)
+CASE(without_faultstat_a_mark_does_nothing)
 {
-    (void)state;
     static const char *const argv[] = {FL_VICTIM, "1", "1", "3", NULL};
-    fl_child_run(&output, argv, (const char *const[]){"FAULTSTAT_STEP_FD", NULL});
+    fl_child_run(argv, ARGV("FAULTSTAT_STEP_FD"));
     assert_string_equal(output.out, "marks 0\n");
-    fl_child_run(&output, argv, (const char *const[]){"FAULTSTAT_STEP_FD=1", NULL});
+    fl_child_run(argv, ARGV("FAULTSTAT_STEP_FD=1"));
     assert_string_equal(output.out, "marks 0\n"); /* a number that is another file's */
 }
 
-static void python_marks_as_c_does(void **state)
+CASE(python_marks_as_c_does)
 {
-    (void)state;
     static const char script[] = "import sys; sys.path.insert(0, sys.argv[1]); import step\n"
                                  "print([step.mark() for i in range(4)])";
-    RUN("--json", "-o", "/dev/stderr", "--", "python3", "-c", script, FL_WORKLOADS);
-    assert_int_equal(output.status, 0);
+    RUN(0, "--json", "-o", "/dev/stderr", "--", "python3", "-c", script, FL_WORKLOADS);
     assert_string_equal(output.out, "[True, True, True, True]\n");
-    json_t *root = fl_child_json(output.err);
+    const json_t *root = fl_child_json(output.err);
     assert_int_equal(json_array_size(json_object_get(root, "steps")), 3);
-    json_decref(root);
-    fl_child_run(&output, (const char *const[]){"python3", "-c", script, FL_WORKLOADS, NULL}, NULL);
+    fl_child_run(ARGV("python3", "-c", script, FL_WORKLOADS), NULL);
     assert_string_equal(output.out, "[False, False, False, False]\n");
 }
 
-static void a_bare_byte_is_a_mark_too(void **state)
+CASE(a_bare_byte_is_a_mark_too)
 {
-    (void)state;
     static const char script[] =
         "import os, socket; s = socket.socket(fileno=int(os.environ['FAULTSTAT_STEP_FD']))\n"
         "for i in range(4): s.send(b's'); assert len(s.recv(1)) == 1";
-    RUN("--json", "-o", "/dev/stderr", "--", "python3", "-c", script);
-    assert_int_equal(output.status, 0);
-    json_t *root = fl_child_json(output.err);
+    RUN(0, "--json", "-o", "/dev/stderr", "--", "python3", "-c", script);
+    const json_t *root = fl_child_json(output.err);
     assert_int_equal(json_array_size(json_object_get(root, "steps")), 3);
-    json_decref(root);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exit_status_is_the_commands),
-        cmocka_unit_test(termination_is_passed_on_and_interrupts_are_left_to_the_command),
-        cmocka_unit_test(a_command_that_cannot_run_ends_as_in_a_shell),
-        cmocka_unit_test(wrong_options_are_refused_before_anything_runs),
-        cmocka_unit_test(the_commands_output_and_options_are_its_own),
-        cmocka_unit_test(output_goes_to_the_file_named),
-        cmocka_unit_test(a_run_counts_the_faults_that_were_taken),
-        cmocka_unit_test(each_step_has_its_faults_and_helpers_are_apart),
-        cmocka_unit_test(the_uring_workers_of_a_helper_are_helpers),
-        cmocka_unit_test(the_uring_workers_of_the_program_are_not),
-        cmocka_unit_test(marks_of_a_grandchild_count),
-        cmocka_unit_test(marks_of_another_process_are_answered_and_ignored),
-        cmocka_unit_test(marks_stop_when_the_program_closes_the_channel),
-        cmocka_unit_test(without_faultstat_a_mark_does_nothing),
-        cmocka_unit_test(python_marks_as_c_does),
-        cmocka_unit_test(a_bare_byte_is_a_mark_too),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

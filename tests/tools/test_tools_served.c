@@ -1,18 +1,9 @@
 /* faultstat compare says which allocator really served a program. */
+#include "cases.h"
 #include "child.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static struct fl_output output;
-
 /* Compare a command under glibc and faultless; its JSON. The caller releases it. */
-static json_t *compare(const char *const command[])
+static const json_t *compare(const char *const command[])
 {
     const char *argv[24] = {FL_FAULTSTAT, "compare", "-a", "glibc,faultless", "-n", "2",
                             "-j",         "-",       "--"};
@@ -21,21 +12,21 @@ static json_t *compare(const char *const command[])
         argv[used++] = command[i];
     }
     argv[used] = NULL;
-    fl_child_run(&output, argv, (const char *const[]){"FAULTLESS_LIB", NULL});
+    fl_child_run(argv, ARGV("FAULTLESS_LIB"));
     return fl_child_json(output.out);
 }
 
 static const char *text_of(const json_t *root, size_t i, const char *key)
 {
-    const json_t *one = json_array_get(json_object_get(root, "allocators"), i);
-    const char *text = json_string_value(json_object_get(one, key));
+    const json_t *one = fl_child_item(root, "allocators", i);
+    const char *text = fl_child_text(one, key);
     assert_non_null(text);
     return text;
 }
 
-static void assert_not_measured(json_t *root, const char *served_by, const char *reason)
+static void assert_not_measured(const json_t *root, const char *served_by, const char *reason)
 {
-    const json_t *one = json_array_get(json_object_get(root, "allocators"), 1);
+    const json_t *one = fl_child_item(root, "allocators", 1);
     assert_int_equal(output.status, 1);
     assert_string_equal(text_of(root, 1, "served_by"), served_by);
     if (strstr(text_of(root, 1, "served_reason"), reason) == NULL) {
@@ -44,96 +35,64 @@ static void assert_not_measured(json_t *root, const char *served_by, const char 
     assert_string_equal(text_of(root, 1, "verdict"), "not compared");
     assert_null(json_object_get(json_object_get(one, "ratio"), "faults"));
     assert_null(json_object_get(json_object_get(one, "median"), "faults"));
-    json_decref(root);
 }
 
-static void a_plain_program_is_served(void **state)
+CASE(a_plain_program_is_served)
 {
-    (void)state;
-    json_t *root = compare((const char *const[]){FL_LARGE, NULL});
+    const json_t *root = compare(ARGV(FL_LARGE));
     assert_int_equal(output.status, 0);
     assert_string_equal(text_of(root, 0, "served_by"), "ok");
     assert_string_equal(text_of(root, 1, "served_by"), "ok");
-    const json_t *runs =
-        json_object_get(json_array_get(json_object_get(root, "allocators"), 1), "runs");
+    const json_t *runs = json_object_get(fl_child_item(root, "allocators", 1), "runs");
     assert_true(fl_child_number(json_array_get(runs, 0), "library_requests") >= 8);
-    json_decref(root);
 }
 
-static void steps_that_the_program_declares_are_named(void **state)
+CASE(steps_that_the_program_declares_are_named)
 {
-    (void)state;
-    json_t *root = compare((const char *const[]){FL_LOOP, "fixed", "40", "declare", NULL});
+    const json_t *root = compare(ARGV(FL_LOOP, "fixed", "40", "declare"));
     assert_int_equal(output.status, 0);
-    assert_non_null(strstr(output.err, "warning:  steps: the program declared "));
-    const json_t *runs =
-        json_object_get(json_array_get(json_object_get(root, "allocators"), 1), "runs");
+    assert_says(output.err, "warning:  steps: the program declared ");
+    const json_t *runs = json_object_get(fl_child_item(root, "allocators", 1), "runs");
     double steps = fl_child_number(json_array_get(runs, 0), "library_plan_steps");
     assert_true(steps > 0 && steps <= 40);
-    json_decref(root);
 }
 
-static void a_static_program_is_not(void **state)
+CASE(a_static_program_is_not)
 {
-    (void)state;
-    assert_not_measured(compare((const char *const[]){FL_STATIC, NULL}), "not loaded",
-                        "static program");
-    assert_non_null(strstr(output.err, "not compared: not loaded: static program"));
-    assert_non_null(strstr(output.err, "none: nothing could be compared with glibc"));
+    assert_not_measured(compare(ARGV(FL_STATIC)), "not loaded", "static program");
+    assert_says(output.err, "not compared: not loaded: static program");
+    assert_says(output.err, "none: nothing could be compared with glibc");
 }
 
-static void an_allocator_in_the_program_shadows_all(void **state)
+CASE(an_allocator_in_the_program_shadows_all)
 {
-    (void)state;
-    assert_not_measured(compare((const char *const[]){FL_OWN_MALLOC, NULL}), "shadowed",
-                        "the program's own malloc");
+    assert_not_measured(compare(ARGV(FL_OWN_MALLOC)), "shadowed", "the program's own malloc");
 }
 
-static void a_sanitizer_is_named(void **state)
+CASE(a_sanitizer_is_named)
 {
-    (void)state;
-    assert_not_measured(compare((const char *const[]){FL_ASAN, NULL}), "shadowed",
-                        "a sanitizer in the program");
+    assert_not_measured(compare(ARGV(FL_ASAN)), "shadowed", "a sanitizer in the program");
 }
 
-static void a_library_before_ours_in_ld_preload_shadows_it(void **state)
+CASE(a_library_before_ours_in_ld_preload_shadows_it)
 {
-    (void)state;
     assert_not_measured(
-        compare((const char *const[]){
-            "sh", "-c", "LD_PRELOAD=" FL_OTHER_MALLOC ":$LD_PRELOAD exec " FL_LARGE, NULL}),
+        compare(ARGV("sh", "-c", "LD_PRELOAD=" FL_OTHER_MALLOC ":$LD_PRELOAD exec " FL_LARGE)),
         "shadowed", "victim_other_malloc.so");
-    assert_non_null(strstr(output.err, "shadowed by victim_other_malloc.so"));
+    assert_says(output.err, "shadowed by victim_other_malloc.so");
 }
 
-static void one_behind_ours_does_not(void **state)
+CASE(one_behind_ours_does_not)
 {
-    (void)state;
-    json_t *root = compare((const char *const[]){
-        "sh", "-c", "LD_PRELOAD=$LD_PRELOAD:" FL_OTHER_MALLOC " exec " FL_LARGE, NULL});
+    const json_t *root =
+        compare(ARGV("sh", "-c", "LD_PRELOAD=$LD_PRELOAD:" FL_OTHER_MALLOC " exec " FL_LARGE));
     assert_string_equal(text_of(root, 1, "served_by"), "ok");
-    json_decref(root);
 }
 
-static void a_program_that_drops_the_preload_is_found_out(void **state)
+CASE(a_program_that_drops_the_preload_is_found_out)
 {
-    (void)state;
-    assert_not_measured(
-        compare((const char *const[]){"sh", "-c", "unset LD_PRELOAD; exec " FL_LARGE, NULL}),
-        "not loaded", "the loader did not map it");
+    assert_not_measured(compare(ARGV("sh", "-c", "unset LD_PRELOAD; exec " FL_LARGE)), "not loaded",
+                        "the loader did not map it");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plain_program_is_served),
-        cmocka_unit_test(steps_that_the_program_declares_are_named),
-        cmocka_unit_test(a_static_program_is_not),
-        cmocka_unit_test(an_allocator_in_the_program_shadows_all),
-        cmocka_unit_test(a_sanitizer_is_named),
-        cmocka_unit_test(a_library_before_ours_in_ld_preload_shadows_it),
-        cmocka_unit_test(one_behind_ours_does_not),
-        cmocka_unit_test(a_program_that_drops_the_preload_is_found_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

@@ -1,13 +1,6 @@
 /* The arithmetic over marks, against figures worked out by hand. */
+#include "cases.h"
 #include "faultstat/steps.h"
-
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static const uint64_t ms = 1000000;
 
@@ -22,9 +15,8 @@ static void add(struct fl_steps *steps, uint64_t at, uint64_t minor)
     assert_int_equal(fl_steps_add(steps, &mark), 0);
 }
 
-static void a_step_leaves_out_the_reading(void **state)
+CASE(a_step_leaves_out_the_reading)
 {
-    (void)state;
     struct fl_steps steps = {0};
     add(&steps, 100, 10);
     add(&steps, 125, 30);
@@ -35,9 +27,8 @@ static void a_step_leaves_out_the_reading(void **state)
     fl_steps_clear(&steps);
 }
 
-static void no_step_is_no_data(void **state)
+CASE(no_step_is_no_data)
 {
-    (void)state;
     struct fl_steps steps = {0};
     struct fl_steps_summary s;
     assert_int_equal(fl_steps_summarise(&steps, FL_WARMUP_DEFAULT, &s), -ENODATA);
@@ -46,9 +37,8 @@ static void no_step_is_no_data(void **state)
     fl_steps_clear(&steps);
 }
 
-static void warmup_is_a_third_at_least_three_and_never_all(void **state)
+CASE(warmup_is_a_third_at_least_three_and_never_all)
 {
-    (void)state;
     static const size_t wanted[][2] = {{1, 1}, {3, 1}, {4, 1}, {5, 2}, {9, 6}, {30, 20}};
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         struct fl_steps steps = {0};
@@ -67,9 +57,8 @@ static void warmup_is_a_third_at_least_three_and_never_all(void **state)
     }
 }
 
-static void summary_figures_are_those_of_steady_steps(void **state)
+CASE(summary_figures_are_those_of_steady_steps)
 {
-    (void)state;
     struct fl_steps steps = {0};
     struct fl_steps_summary s;
     static const uint64_t at[] = {0, 1005, 1030, 1065, 1080, 1125}; /* steps 1000 20 30 10 40 ms */
@@ -91,9 +80,8 @@ static void summary_figures_are_those_of_steady_steps(void **state)
     fl_steps_clear(&steps);
 }
 
-static void a_counter_that_seems_to_run_backward_counts_as_zero(void **state)
+CASE(a_counter_that_seems_to_run_backward_counts_as_zero)
 {
-    (void)state;
     struct fl_steps steps = {0};
     add(&steps, 0, 50);
     add(&steps, 10, 40);
@@ -101,24 +89,12 @@ static void a_counter_that_seems_to_run_backward_counts_as_zero(void **state)
     fl_steps_clear(&steps);
 }
 
-static void median_of_even_and_odd_counts(void **state)
+CASE(median_of_even_and_odd_counts)
 {
-    (void)state;
     double odd[] = {9, 1, 5};
     double even[] = {4, 1, 3, 2};
     assert_true(fl_median(odd, 3) > 4.99 && fl_median(odd, 3) < 5.01);
     assert_true(fl_median(even, 4) > 2.49 && fl_median(even, 4) < 2.51);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_step_leaves_out_the_reading),
-        cmocka_unit_test(no_step_is_no_data),
-        cmocka_unit_test(warmup_is_a_third_at_least_three_and_never_all),
-        cmocka_unit_test(summary_figures_are_those_of_steady_steps),
-        cmocka_unit_test(a_counter_that_seems_to_run_backward_counts_as_zero),
-        cmocka_unit_test(median_of_even_and_odd_counts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

@@ -1,22 +1,13 @@
 /* Signals that end faultstat before its command has run: no empty file is left, and a line says so.
  */
+#include "cases.h"
 #include "child.h"
 
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 enum { FL_ATTEMPTS = 100 };
 
@@ -58,10 +49,7 @@ static bool says_that_it_is_not_written(void)
 {
     static char text[4096];
     char wanted[128];
-    FILE *in = fopen(said, "r");
-    assert_non_null(in);
-    text[fread(text, 1, sizeof(text) - 1, in)] = '\0';
-    fclose(in);
+    (void)read_text(said, text, sizeof(text));
     snprintf(wanted, sizeof(wanted), "interrupted: %s is not written", file);
     return strstr(text, wanted) != NULL;
 }
@@ -69,25 +57,18 @@ static bool says_that_it_is_not_written(void)
 /* Would the signal end it now? While the command runs they are blocked. */
 static bool blocks(pid_t pid, int number)
 {
-    char path[40], line[128];
-    unsigned long long blocked = 0;
+    static char text[8192];
+    char path[40];
     snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    FILE *in = fopen(path, "r");
-    while (in != NULL && fgets(line, sizeof(line), in) != NULL) {
-        if (strncmp(line, "SigBlk:", 7) == 0) {
-            blocked = strtoull(line + 7, NULL, 16);
-        }
-    }
-    assert_non_null(in);
-    fclose(in);
+    (void)read_text(path, text, sizeof(text));
+    unsigned long long blocked = strtoull(strstr(text, "SigBlk:") + 7, NULL, 16);
     return (blocked >> (number - 1) & 1) != 0;
 }
 
 /* Start record and halt it between the opening of its file and its command. 0: it was too quick. */
 static pid_t start_calibrating(int number)
 {
-    pid_t pid = start((const char *const[]){FL_FAULTSTAT, "record", "-q", "-o", file, "--", "touch",
-                                            marker, NULL});
+    pid_t pid = start(ARGV(FL_FAULTSTAT, "record", "-q", "-o", file, "--", "touch", marker));
     int status;
     await_file(pid);
     assert_int_equal(kill(pid, SIGSTOP), 0);
@@ -103,9 +84,8 @@ static pid_t start_calibrating(int number)
     return 0;
 }
 
-static void a_recording_that_has_not_begun_leaves_no_file(void **state)
+CASE(a_recording_that_has_not_begun_leaves_no_file)
 {
-    (void)state;
     static const int number[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof(number) / sizeof(number[0]); i++) {
         pid_t pid = 0;
@@ -128,8 +108,8 @@ static void a_recording_that_has_not_begun_leaves_no_file(void **state)
  */
 static void interrupt_comparison(void)
 {
-    pid_t pid = start((const char *const[]){FL_FAULTSTAT, "compare", "-a", "glibc", "-j", file,
-                                            "--input", fifo, "--", "true", NULL});
+    pid_t pid = start(
+        ARGV(FL_FAULTSTAT, "compare", "-a", "glibc", "-j", file, "--input", fifo, "--", "true"));
     int fd = open(fifo, O_WRONLY | O_CLOEXEC); /* returns once the other end is open */
     assert_true(fd >= 0);
     assert_int_equal(kill(pid, SIGINT), 0);
@@ -138,44 +118,30 @@ static void interrupt_comparison(void)
     assert_true(says_that_it_is_not_written());
 }
 
-static void a_comparison_that_has_not_begun_leaves_no_file(void **state)
+CASE(a_comparison_that_has_not_begun_leaves_no_file)
 {
-    (void)state;
     unlink(file);
     interrupt_comparison();
     assert_int_not_equal(access(file, F_OK), 0);
 }
 
-static void a_file_that_was_there_is_kept(void **state)
+CASE(a_file_that_was_there_is_kept)
 {
-    (void)state;
-    char text[16] = "";
-    FILE *out = fopen(file, "w");
-    assert_true(out != NULL && fputs("before", out) >= 0 && fclose(out) == 0);
+    char text[16];
+    write_text(file, "before");
     interrupt_comparison();
-    FILE *in = fopen(file, "r");
-    assert_true(in != NULL && fgets(text, sizeof(text), in) != NULL && fclose(in) == 0);
+    (void)read_text(file, text, sizeof(text));
     assert_string_equal(text, "before");
 }
 
-static int make_paths(void **state)
+static void make_paths(void)
 {
-    if (fl_child_make_folder(state) != 0) {
-        return -1;
-    }
+    fl_child_make_folder();
     snprintf(file, sizeof(file), "%s/figures", fl_child_folder);
     snprintf(marker, sizeof(marker), "%s/ran", fl_child_folder);
     snprintf(fifo, sizeof(fifo), "%s/fifo", fl_child_folder);
     snprintf(said, sizeof(said), "%s/said", fl_child_folder);
-    return mkfifo(fifo, 0600);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_recording_that_has_not_begun_leaves_no_file),
-        cmocka_unit_test(a_comparison_that_has_not_begun_leaves_no_file),
-        cmocka_unit_test(a_file_that_was_there_is_kept),
-    };
-    return cmocka_run_group_tests(tests, make_paths, fl_child_remove_folder);
-}
+CASES_MAIN(.group_setup = make_paths, .group_teardown = fl_child_remove_folder)

@@ -1,21 +1,9 @@
 /* faultstat top on real programs, against what they say of themselves and what the kernel says. */
+#include "cases.h"
 #include "child.h"
 #include "live_victim.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-static struct fl_output output;
-
-#define TOP(...) FL_LIVE_VICTIM_TOP(&output, __VA_ARGS__)
 
 /* All counters that both have; what is live and in reserve by its parts. */
 static void assert_all_same(const json_t *seen, const json_t *said)
@@ -39,59 +27,40 @@ static void assert_all_same(const json_t *seen, const json_t *said)
                         0, "reserve");
 }
 
-static void check_victim(const char *what)
+CASE(counters_are_those_of_the_program_and_all_its_threads)
 {
-    json_t *root;
-    struct fl_live_victim v = fl_live_victim_begin(what, fl_live_victim_still);
-    json_t *said = fl_child_json(fl_live_victim_line(&v));
-    const json_t *seen = fl_live_victim_top(v.pid, &root);
-    assert_true(fl_child_number(seen, "requests") > 0);
-    assert_all_same(seen, said);
-    json_decref(root);
-    json_decref(said);
-    assert_int_equal(fl_live_victim_end(&v), 0);
-}
-
-static void counters_are_those_of_the_program(void **state)
-{
-    (void)state;
-    check_victim("work");
-}
-
-static void counters_of_all_threads_are_added(void **state)
-{
-    (void)state;
-    check_victim("threads");
+    static const char *const what[] = {"work", "threads"};
+    for (size_t i = 0; i < 2; i++) {
+        struct fl_live_victim v = fl_live_victim_begin(what[i], fl_live_victim_still);
+        const json_t *seen = fl_live_victim_top(v.pid);
+        assert_true(fl_child_number(seen, "requests") > 0);
+        assert_all_same(seen, v.said);
+        assert_int_equal(fl_live_victim_end(&v), 0);
+    }
 }
 
 /* The worker packs, so it is there; what it does when all is idle is no business of these. */
-static void a_plan_and_its_hits_are_seen(void **state)
+CASE(a_plan_and_its_hits_are_seen)
 {
     static const char *const key[] = {"requests",   "plan_hits",    "plan_misses",
                                       "plan_steps", "plan_layouts", "plan_drops"};
-    json_t *root;
-    struct fl_live_victim v =
-        fl_live_victim_begin("steps", (const char *const[]){"LD_PRELOAD=" FL_LIBRARY, NULL});
-    json_t *said = fl_child_json(fl_live_victim_line(&v));
-    const json_t *seen = fl_live_victim_top(v.pid, &root);
-    (void)state;
+    struct fl_live_victim v = fl_live_victim_begin("steps", ARGV("LD_PRELOAD=" FL_LIBRARY));
+    const json_t *seen = fl_live_victim_top(v.pid);
     for (size_t i = 0; i < sizeof(key) / sizeof(key[0]); i++) {
-        fl_live_victim_same(seen, said, key[i]);
+        fl_live_victim_same(seen, v.said, key[i]);
     }
-    assert_true(fl_child_number(said, "plan_steps") > 0);
-    assert_string_equal(json_string_value(json_object_get(seen, "plan")), "serve");
+    assert_true(fl_child_number(v.said, "plan_steps") > 0);
+    assert_string_equal(fl_child_text(seen, "plan"), "serve");
     assert_true(fl_child_number(json_object_get(seen, "contexts"), "serve") >= 1);
     double hits = fl_child_number(seen, "plan_hits");
     fl_live_victim_near(fl_child_number(seen, "hit_pct"),
                         100 * hits / (hits + fl_child_number(seen, "plan_misses")), 0.01,
                         "hit rate");
-    double live = fl_child_number(said, "in_use_bytes") - fl_child_number(said, "cached_bytes") -
-                  fl_child_number(said, "plan_free_bytes");
+    double live = fl_child_number(v.said, "in_use_bytes") -
+                  fl_child_number(v.said, "cached_bytes") -
+                  fl_child_number(v.said, "plan_free_bytes");
     fl_live_victim_near(fl_child_number(seen, "live_bytes"), live, 0, "live, in a plan's arena");
     assert_true(live >= 3 << 20);
-    json_decref(root);
-    json_decref(said);
-    assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
 static double faults_of(pid_t pid)
@@ -100,22 +69,16 @@ static double faults_of(pid_t pid)
     char line[1024] = "";
     unsigned long long faults = 0;
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(path, "re");
-    assert_non_null(f);
-    assert_non_null(fgets(line, sizeof(line), f));
-    fclose(f);
+    (void)read_text(path, line, sizeof(line));
     assert_int_equal(sscanf(strrchr(line, ')') + 1, " %*c %*d %*d %*d %*d %*d %*u %llu", &faults),
                      1);
     return (double)faults;
 }
 
-static void memory_and_faults_are_the_kernels(void **state)
+CASE(memory_and_faults_are_the_kernels)
 {
-    json_t *root;
     struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
-    (void)state;
-    (void)fl_live_victim_line(&v);
-    const json_t *seen = fl_live_victim_top(v.pid, &root);
+    const json_t *seen = fl_live_victim_top(v.pid);
     double anonymous = fl_live_victim_kib(v.pid, "smaps_rollup", "Anonymous:") * 1024;
     double huge = fl_live_victim_kib(v.pid, "smaps_rollup", "AnonHugePages:") * 1024;
     assert_true(anonymous >= 48 << 20);
@@ -127,43 +90,32 @@ static void memory_and_faults_are_the_kernels(void **state)
     fl_live_victim_near(fl_child_number(seen, "huge_pct"), 100 * huge / anonymous, 0.01,
                         "huge share");
     fl_live_victim_near(fl_child_number(seen, "faults"), faults_of(v.pid), 0, "faults");
-    json_decref(root);
-    assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
-static void a_still_process_has_no_rates(void **state)
+CASE(a_still_process_has_no_rates)
 {
-    json_t *root;
     struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
-    (void)state;
-    (void)fl_live_victim_line(&v);
-    TOP("--json", "-n", "2", "-d", "0.2", "-p", fl_live_victim_text(v.pid));
+    TOP(0, "--json", "-n", "2", "-d", "0.2", "-p", fl_live_victim_text(v.pid));
     char *second = strchr(output.out, '\n');
     assert_non_null(second);
     *second++ = '\0';
-    root = fl_child_json(output.out);
-    const json_t *seen = json_array_get(json_object_get(root, "processes"), 0);
+    const json_t *root = fl_child_json(output.out);
+    const json_t *seen = fl_child_item(root, "processes", 0);
     assert_true(fl_child_number(seen, "faults_per_s") > 0); /* since it began */
     assert_true(fl_child_number(seen, "requests_per_s") > 0);
-    json_decref(root);
     root = fl_child_json(second);
-    seen = json_array_get(json_object_get(root, "processes"), 0);
+    seen = fl_child_item(root, "processes", 0);
     assert_int_equal(fl_child_number(root, "round"), 2);
     assert_int_equal(fl_child_number(seen, "faults_per_s"), 0); /* since the first round */
     assert_int_equal(fl_child_number(seen, "requests_per_s"), 0);
-    json_decref(root);
-    assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
 /* ---- text ---- */
 
-static void text_fits_into_80_columns(void **state)
+CASE(text_fits_into_80_columns)
 {
     struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
-    (void)state;
-    (void)fl_live_victim_line(&v);
-    TOP("--batch", "-n", "2", "-d", "0.1", "-p", fl_live_victim_text(v.pid));
-    assert_int_equal(output.status, 0);
+    TOP(0, "--batch", "-n", "2", "-d", "0.1", "-p", fl_live_victim_text(v.pid));
     assert_null(strchr(output.out, '\033'));
     size_t lines = 0;
     size_t rows = 0;
@@ -176,20 +128,15 @@ static void text_fits_into_80_columns(void **state)
     }
     assert_int_equal(lines, 3 + 1 + 3 + 1);
     assert_int_equal(rows, 2);
-    assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
-static void all_processes_of_the_user_are_found_and_sorted(void **state)
+CASE(all_processes_of_the_user_are_found_and_sorted)
 {
     struct fl_live_victim a = fl_live_victim_begin("work", fl_live_victim_still);
     struct fl_live_victim b = fl_live_victim_begin("fork", fl_live_victim_still);
-    (void)state;
-    (void)fl_live_victim_line(&a);
-    (void)fl_live_victim_line(&b);
-    json_t *child = fl_child_json(fl_live_victim_line(&b));
-    TOP("--json", "-n", "1", "-s", "live");
-    assert_int_equal(output.status, 0);
-    json_t *root = fl_child_json(output.out);
+    const json_t *child = fl_child_json(fl_live_victim_line(&b));
+    TOP(0, "--json", "-n", "1", "-s", "live");
+    const json_t *root = fl_child_json(output.out);
     const json_t *all = json_object_get(root, "processes");
     double last = INFINITY;
     size_t found = 0;
@@ -202,53 +149,29 @@ static void all_processes_of_the_user_are_found_and_sorted(void **state)
         found += pid == a.pid || pid == b.pid || pid == fl_child_number(child, "pid");
     }
     assert_int_equal(found, 3);
-    json_decref(root);
-    json_decref(child);
-    assert_int_equal(fl_live_victim_end(&a), 0);
-    assert_int_equal(fl_live_victim_end(&b), 0);
 }
 
-static void a_process_without_the_library_is_not_listed(void **state)
+CASE(a_process_without_the_library_is_not_listed)
 {
-    struct fl_live_victim v = fl_live_victim_start((const char *const[]){"/bin/cat", NULL}, NULL);
-    (void)state;
-    TOP("--batch", "-n", "1", "-p", fl_live_victim_text(v.pid));
-    assert_int_equal(output.status, 1);
-    assert_non_null(strstr(output.err, ": not under faultless\n"));
+    struct fl_live_victim v = fl_live_victim_start(ARGV("/bin/cat"), NULL);
+    TOP(1, "--batch", "-n", "1", "-p", fl_live_victim_text(v.pid));
+    assert_says(output.err, ": not under faultless\n");
     assert_int_equal(fl_live_victim_end(&v), 0);
-    TOP("--batch", "-n", "1", "-p", "2147483647");
-    assert_int_equal(output.status, 1);
+    TOP(1, "--batch", "-n", "1", "-p", "2147483647");
     assert_string_equal(output.err, "faultstat: 2147483647: No such process\n");
 }
 
-static void wrong_options_are_refused(void **state)
+CASE(wrong_options_are_refused)
 {
-    (void)state;
-    TOP("-n", "0");
-    assert_int_equal(output.status, 125);
-    TOP("-d", "0.01");
-    assert_int_equal(output.status, 125);
-    TOP("-s", "colour");
-    assert_int_equal(output.status, 125);
-    TOP("-p", "self");
-    assert_int_equal(output.status, 125);
-    TOP("word");
-    assert_int_equal(output.status, 125);
+    TOP(125, "-n", "0");
+    TOP(125, "-d", "0.01");
+    TOP(125, "-s", "colour");
+    TOP(125, "-p", "self");
+    TOP(125, "word");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counters_are_those_of_the_program),
-        cmocka_unit_test(counters_of_all_threads_are_added),
-        cmocka_unit_test(a_plan_and_its_hits_are_seen),
-        cmocka_unit_test(memory_and_faults_are_the_kernels),
-        cmocka_unit_test(a_still_process_has_no_rates),
-        cmocka_unit_test(text_fits_into_80_columns),
-        cmocka_unit_test(all_processes_of_the_user_are_found_and_sorted),
-        cmocka_unit_test(a_process_without_the_library_is_not_listed),
-        cmocka_unit_test(wrong_options_are_refused),
-    };
     int rc = fl_live_victim_skip("test_tools_top");
-    return rc != 0 ? rc : cmocka_run_group_tests(tests, NULL, NULL);
+    return rc != 0 ? rc : RUN_CASES(.teardown = fl_live_victims_end_well);
 }

@@ -1,104 +1,62 @@
 /* The live page is no matter of the host program's: fork, exec, filters and signals are as without
  * it, and nothing of it is to be found in the process or left behind. */
+#include "cases.h"
 #include "child.h"
 #include "live_victim.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-static struct fl_output output;
-
-#define TOP(...) FL_LIVE_VICTIM_TOP(&output, __VA_ARGS__)
 
 /* ---- fork, exec, filters ---- */
 
-static void a_child_of_fork_has_figures_of_its_own(void **state)
+CASE(a_child_of_fork_has_figures_of_its_own)
 {
-    json_t *root;
     struct fl_live_victim v = fl_live_victim_begin("fork", fl_live_victim_still);
-    json_t *parent = fl_child_json(fl_live_victim_line(&v));
-    json_t *child = fl_child_json(fl_live_victim_line(&v));
+    const json_t *child = fl_child_json(fl_live_victim_line(&v));
     pid_t pid = (pid_t)fl_child_number(child, "pid");
-    (void)state;
     assert_int_not_equal(pid, v.pid);
-    double of_parent = fl_child_number(fl_live_victim_top(v.pid, &root), "live_bytes");
-    json_decref(root);
-    const json_t *seen = fl_live_victim_top(pid, &root);
+    double of_parent = fl_child_number(fl_live_victim_top(v.pid), "live_bytes");
+    const json_t *seen = fl_live_victim_top(pid);
     fl_live_victim_same(seen, child, "requests");
     fl_live_victim_near(fl_child_number(seen, "live_bytes"), of_parent + (24 << 20), 0, "live");
-    json_decref(root);
-    json_decref(parent);
-    json_decref(child);
-    assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
-static void exec_ends_it(void **state)
+CASE(exec_ends_it)
 {
     char comm[32] = "";
     char path[64];
-    json_t *root;
     struct fl_live_victim v = fl_live_victim_begin("exec", fl_live_victim_still);
-    (void)state;
-    (void)fl_live_victim_line(&v);
-    (void)fl_live_victim_top(v.pid, &root);
-    json_decref(root);
+    (void)fl_live_victim_top(v.pid);
     assert_int_equal(write(v.in, "\nx\n", 3), 3);
     assert_string_equal(fl_live_victim_line(&v), "x"); /* by cat */
     snprintf(path, sizeof(path), "/proc/%d/comm", (int)v.pid);
-    FILE *f = fopen(path, "re");
-    assert_non_null(f);
-    assert_non_null(fgets(comm, sizeof(comm), f));
-    fclose(f);
+    (void)read_text(path, comm, sizeof(comm));
     assert_string_equal(comm, "cat\n");
-    TOP("--batch", "-n", "1", "-p", fl_live_victim_text(v.pid));
-    assert_int_equal(output.status, 1);
-    assert_non_null(strstr(output.err, ": not under faultless\n"));
-    assert_int_equal(fl_live_victim_end(&v), 0);
+    TOP(1, "--batch", "-n", "1", "-p", fl_live_victim_text(v.pid));
+    assert_says(output.err, ": not under faultless\n");
 }
 
-static void a_strict_filter_is_no_obstacle(void **state)
+/* And it is not killed: its status is 0 in the end. */
+CASE(a_strict_filter_is_no_obstacle)
 {
-    json_t *root;
     struct fl_live_victim v = fl_live_victim_begin("filter", fl_live_victim_still);
-    json_t *said = fl_child_json(fl_live_victim_line(&v));
-    (void)state;
     while (fl_live_victim_kib(v.pid, "status", "Seccomp:") != 1) {
         usleep(1000);
     }
-    fl_live_victim_same(fl_live_victim_top(v.pid, &root), said, "requests");
-    json_decref(root);
-    json_decref(said);
-    assert_int_equal(fl_live_victim_end(&v), 0); /* it was not killed */
+    fl_live_victim_same(fl_live_victim_top(v.pid), v.said, "requests");
 }
 
 /* A stopped process answers, too. */
-static void a_stopped_process_is_read(void **state)
+CASE(a_stopped_process_is_read)
 {
-    json_t *root;
     struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
-    json_t *said = fl_child_json(fl_live_victim_line(&v));
-    (void)state;
     assert_int_equal(kill(v.pid, SIGSTOP), 0);
-    fl_live_victim_same(fl_live_victim_top(v.pid, &root), said, "requests");
-    json_decref(root);
-    json_decref(said);
+    fl_live_victim_same(fl_live_victim_top(v.pid), v.said, "requests");
     assert_int_equal(kill(v.pid, SIGCONT), 0);
-    assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
 static size_t count_in(const char *path)
@@ -123,30 +81,26 @@ static void hide_pipes(char *line)
 }
 
 /* No descriptor and no shared mapping, and no file in a runtime folder, also after SIGKILL. */
-static void the_host_sees_nothing(void **state)
+CASE(the_host_sees_nothing)
 {
     static char line[16384];
     static char without[16384];
-    char runtime[64];
     char variable[96];
-    (void)state;
-    snprintf(runtime, sizeof(runtime), "%s", fl_child_folder);
-    snprintf(variable, sizeof(variable), "XDG_RUNTIME_DIR=%s", runtime);
+    snprintf(variable, sizeof(variable), "XDG_RUNTIME_DIR=%s", fl_child_folder);
     size_t before = count_in("/dev/shm");
     const char *const with[] = {"LD_PRELOAD=" FL_LIBRARY, variable, NULL};
-    struct fl_live_victim v = fl_live_victim_begin("files", NULL);
+    struct fl_live_victim v = fl_live_victim_start(ARGV(FL_LIVE, "files"), NULL);
     snprintf(without, sizeof(without), "%s", fl_live_victim_line(&v));
     assert_int_equal(fl_live_victim_end(&v), 0);
-    v = fl_live_victim_begin("files", with);
+    v = fl_live_victim_start(ARGV(FL_LIVE, "files"), with);
     hide_pipes(without);
     snprintf(line, sizeof(line), "%s", fl_live_victim_line(&v));
     hide_pipes(line);
     assert_string_equal(line, without);
-    TOP("--batch", "-n", "1", "-p", fl_live_victim_text(v.pid));
-    assert_int_equal(output.status, 0);
+    TOP(0, "--batch", "-n", "1", "-p", fl_live_victim_text(v.pid));
     assert_int_equal(kill(v.pid, SIGKILL), 0);
     assert_int_equal(fl_live_victim_end(&v), 128 + SIGKILL);
-    assert_int_equal(count_in(runtime), 2); /* . and .. */
+    assert_int_equal(count_in(fl_child_folder), 2); /* . and .. */
     assert_int_equal(count_in("/dev/shm"), before);
 }
 
@@ -168,15 +122,15 @@ static void lose_the_right_to_read(void)
     }
 }
 
-static void without_the_right_to_read_the_kernels_figures_remain(void **state)
+CASE(without_the_right_to_read_the_kernels_figures_remain)
 {
     char row[512];
     struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
-    (void)state;
-    (void)fl_live_victim_line(&v);
-    fl_live_victim_run_changed(&output, v.pid, lose_the_right_to_read);
+    fl_child_run_changed(
+        ARGV(FL_FAULTSTAT, "top", "--batch", "-n", "1", "-p", fl_live_victim_text(v.pid)),
+        lose_the_right_to_read);
     assert_int_equal(output.status, 0);
-    assert_non_null(strstr(output.out, "no counters of 1 process: not permitted"));
+    assert_says(output.out, "no counters of 1 process: not permitted");
     const char *found = strstr(output.out, "victim_live");
     assert_non_null(found);
     snprintf(row, sizeof(row), "%.*s", (int)strcspn(found, "\n"), found);
@@ -188,20 +142,13 @@ static void without_the_right_to_read_the_kernels_figures_remain(void **state)
     for (int i = 0; i < 6; i++) {
         assert_int_equal(strcmp(word[i], "-") == 0, i != 4);
     }
-    assert_int_equal(fl_live_victim_end(&v), 0);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_child_of_fork_has_figures_of_its_own),
-        cmocka_unit_test(exec_ends_it),
-        cmocka_unit_test(a_strict_filter_is_no_obstacle),
-        cmocka_unit_test(a_stopped_process_is_read),
-        cmocka_unit_test(without_the_right_to_read_the_kernels_figures_remain),
-        cmocka_unit_test_setup_teardown(the_host_sees_nothing, fl_child_make_folder,
-                                        fl_child_remove_folder),
-    };
     int rc = fl_live_victim_skip("test_tools_top_host");
-    return rc != 0 ? rc : cmocka_run_group_tests(tests, NULL, NULL);
+    return rc != 0 ? rc
+                   : RUN_CASES(.teardown = fl_live_victims_end_well,
+                               .group_setup = fl_child_make_folder,
+                               .group_teardown = fl_child_remove_folder);
 }

@@ -1,15 +1,9 @@
 /* The reader of live pages, on memory that is made up: what it adds up, and that no page, forged,
  * short, or of another version, makes it read for ever or outside its own memory. */
+#include "cases.h"
 #include "faultstat/top/live.h"
 
 #include <elf.h>
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 /* All there is: addresses from BASE on. The file is at its start, the page and elements behind. */
 enum { BASE = 0x10000, LEN = 0x8000, PAGE = BASE + 0x1000, DATA = BASE + 0x4000 };
@@ -36,9 +30,8 @@ static void put64(uint64_t at, uint64_t value)
     memcpy(bytes + (at - BASE), &value, sizeof(value));
 }
 
-static int clean(void **state)
+static void clean(void)
 {
-    (void)state;
     memset(bytes, 0, sizeof(bytes));
     reads = 0;
     *page = (struct fl_live_page){.magic = FL_LIVE_MAGIC,
@@ -47,7 +40,6 @@ static int clean(void **state)
                                   .library = "1.2.3",
                                   .lists = offsetof(struct fl_live_page, list),
                                   .terms = offsetof(struct fl_live_page, term)};
-    return 0;
 }
 
 static void add_list(struct fl_live_list list)
@@ -76,10 +68,9 @@ static void assert_figure(const struct fl_live *live, enum fl_live_figure figure
 
 /* ---- sums ---- */
 
-static void words_of_a_row_are_added_and_subtracted(void **state)
+CASE(words_of_a_row_are_added_and_subtracted)
 {
     struct fl_live live;
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         put64(DATA + 32 * i + 8, 100 + i);
         put64(DATA + 32 * i + 16, i % 2);
@@ -99,10 +90,9 @@ static void words_of_a_row_are_added_and_subtracted(void **state)
     assert_string_equal(live.library, "1.2.3");
 }
 
-static void chains_end_where_they_say(void **state)
+CASE(chains_end_where_they_say)
 {
     struct fl_live live;
-    (void)state;
     put64(DATA, DATA + 64);
     put64(DATA + 64, DATA + 128); /* `next` */
     put64(DATA + 64 + 8, 1);
@@ -117,11 +107,10 @@ static void chains_end_where_they_say(void **state)
     assert_figure(&live, FL_LIVE_STALLS, 1);
 }
 
-static void tables_count_their_elements_by_state(void **state)
+CASE(tables_count_their_elements_by_state)
 {
     static const unsigned states[] = {3, 3, 0, 2, 77};
     struct fl_live live;
-    (void)state;
     put64(DATA, 5); /* their number */
     for (unsigned i = 0; i < 5; i++) {
         put64(DATA + 8 + 8 * i, DATA + 256 + 64 * i);
@@ -138,10 +127,9 @@ static void tables_count_their_elements_by_state(void **state)
     assert_figure(&live, FL_LIVE_STATE + 1, 0);
 }
 
-static void bits_count_up_to_their_number(void **state)
+CASE(bits_count_up_to_their_number)
 {
     struct fl_live live;
-    (void)state;
     put64(DATA, DATA + 64);
     put64(DATA + 8, 70);
     put64(DATA + 64, UINT64_MAX);
@@ -155,21 +143,19 @@ static void bits_count_up_to_their_number(void **state)
 
 /* ---- other versions ---- */
 
-static void a_page_that_is_not_filled_yet_is_told(void **state)
+CASE(a_page_that_is_not_filled_yet_is_told)
 {
     struct fl_live live;
-    (void)state;
     memset(page->magic, 0, sizeof(page->magic));
     assert_int_equal(read_page(&live), -EAGAIN);
     memcpy(page->magic, "NOTLIVE", 8);
     assert_int_equal(read_page(&live), -EPROTO);
 }
 
-static void another_version_is_refused_by_its_number(void **state)
+CASE(another_version_is_refused_by_its_number)
 {
     static const uint32_t version[] = {0, FL_LIVE_VERSION + 1, UINT32_MAX};
     struct fl_live live;
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         page->version = version[i];
         assert_int_equal(read_page(&live), -EPROTONOSUPPORT);
@@ -177,10 +163,9 @@ static void another_version_is_refused_by_its_number(void **state)
     }
 }
 
-static void an_older_page_lacks_figures(void **state)
+CASE(an_older_page_lacks_figures)
 {
     struct fl_live live;
-    (void)state;
     put64(DATA, 5);
     add_list((struct fl_live_list){.at = DATA, .count = 1, .size = 8});
     add_term((struct fl_live_term){.figure = FL_LIVE_REQUESTS, .width = 8});
@@ -193,10 +178,9 @@ static void an_older_page_lacks_figures(void **state)
     assert_false(live.known[FL_LIVE_LIVE_BYTES]);
 }
 
-static void figures_of_a_newer_page_are_left_out(void **state)
+CASE(figures_of_a_newer_page_are_left_out)
 {
     struct fl_live live;
-    (void)state;
     put64(DATA, 5);
     add_list((struct fl_live_list){.at = DATA, .count = 1, .size = 8});
     add_term((struct fl_live_term){.figure = FL_LIVE_FIGURES + 7, .width = 8});
@@ -208,10 +192,9 @@ static void figures_of_a_newer_page_are_left_out(void **state)
 
 /* ---- forged ones ---- */
 
-static void a_page_shorter_than_its_arrays_is_refused(void **state)
+CASE(a_page_shorter_than_its_arrays_is_refused)
 {
     struct fl_live live;
-    (void)state;
     add_list((struct fl_live_list){.at = DATA, .count = 1, .size = 8});
     page->size = page->lists;
     assert_int_equal(read_page(&live), -EPROTO);
@@ -228,16 +211,15 @@ static void a_page_shorter_than_its_arrays_is_refused(void **state)
     assert_int_equal(read_page(&live), -EPROTO);
 }
 
-static void a_page_at_the_end_of_memory_is_no_page(void **state)
+CASE(a_page_at_the_end_of_memory_is_no_page)
 {
     struct fl_live live;
-    (void)state;
     assert_int_equal(fl_live_read(&memory, BASE + LEN - 8, &live), -EFAULT);
     assert_int_equal(fl_live_read(&memory, UINT64_MAX - 4, &live), -EFAULT);
     assert_int_equal(fl_live_read(&memory, 0, &live), -EFAULT);
 }
 
-static void words_outside_their_element_are_refused(void **state)
+CASE(words_outside_their_element_are_refused)
 {
     static const struct fl_live_term forged[] = {
         {.width = 8, .offset = 9, .when = FL_LIVE_ALWAYS},
@@ -253,7 +235,6 @@ static void words_outside_their_element_are_refused(void **state)
         {.width = 4, .how = FL_LIVE_BITS, .bits = 8, .when = FL_LIVE_ALWAYS},
     };
     struct fl_live live;
-    (void)state;
     add_list((struct fl_live_list){.at = DATA, .count = 1, .size = 16});
     page->nterms = 1;
     for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
@@ -264,7 +245,7 @@ static void words_outside_their_element_are_refused(void **state)
     }
 }
 
-static void elements_that_are_none_are_refused(void **state)
+CASE(elements_that_are_none_are_refused)
 {
     static const struct fl_live_list forged[] = {
         {.at = DATA, .count = 1, .size = FL_LIVE_ELEMENT + 1},
@@ -274,7 +255,6 @@ static void elements_that_are_none_are_refused(void **state)
         {.at = DATA, .count = 1, .size = 16, .shape = FL_LIVE_TABLE + 1},
     };
     struct fl_live live;
-    (void)state;
     page->nlists = 1;
     for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
         page->list[0] = forged[i];
@@ -288,7 +268,7 @@ static void elements_that_are_none_are_refused(void **state)
 static void assert_lost(struct fl_live_list list, struct fl_live_term term)
 {
     struct fl_live live;
-    (void)clean(NULL);
+    clean();
     put64(DATA, DATA); /* a chain of one, that comes after itself; or bits */
     put64(DATA + 8, UINT64_MAX);
     put64(DATA + 16, 7);
@@ -304,12 +284,11 @@ static void assert_lost(struct fl_live_list list, struct fl_live_term term)
     }
 }
 
-static void what_leads_nowhere_or_never_ends_is_given_up(void **state)
+CASE(what_leads_nowhere_or_never_ends_is_given_up)
 {
     struct fl_live_term term = {.figure = FL_LIVE_REQUESTS, .width = 8};
     struct fl_live_term bits = {
         .figure = FL_LIVE_REQUESTS, .how = FL_LIVE_BITS, .width = 8, .bits = 8};
-    (void)state;
     assert_lost((struct fl_live_list){.at = DATA, .size = 8, .shape = FL_LIVE_CHAIN}, term);
     assert_lost((struct fl_live_list){.at = DATA, .count = UINT64_MAX, .size = 8}, term);
     assert_lost((struct fl_live_list){.at = 8, .count = 1, .size = 8}, term);
@@ -344,11 +323,10 @@ static void put_note(size_t at, Elf64_Nhdr head, const char *name, int64_t conte
     memcpy(bytes + at + sizeof(head) + 12, &contents, sizeof(contents));
 }
 
-static void the_note_leads_to_the_page(void **state)
+CASE(the_note_leads_to_the_page)
 {
     static const Elf64_Nhdr other = {10, 8, 1}, ours = {10, 8, FL_LIVE_NOTE};
     uint64_t at = 0;
-    (void)state;
     put_file(64);
     put_note(0x400, other, "faultless", 99);
     put_note(0x420, ours, "faultless", PAGE - (BASE + 0x420 + 24));
@@ -358,7 +336,7 @@ static void the_note_leads_to_the_page(void **state)
     assert_int_equal(fl_live_find(&memory, BASE, &at), -ENOENT);
 }
 
-static void a_file_that_is_forged_has_no_note(void **state)
+CASE(a_file_that_is_forged_has_no_note)
 {
     static const Elf64_Nhdr forged[] = {
         {UINT32_MAX, UINT32_MAX, FL_LIVE_NOTE},
@@ -368,7 +346,6 @@ static void a_file_that_is_forged_has_no_note(void **state)
         {UINT32_MAX, 8, 1},
     };
     uint64_t at = 0;
-    (void)state;
     for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
         put_file(64);
         put_note(0x400, forged[i], "faultless", 0);
@@ -386,13 +363,12 @@ static void a_file_that_is_forged_has_no_note(void **state)
 }
 
 /* Pages of chance, near to good ones. The sanitizers judge what they make it do. */
-static void pages_of_chance_do_no_harm(void **state)
+CASE(pages_of_chance_do_no_harm)
 {
     uint64_t seed = 0x9e3779b97f4a7c15u;
     struct fl_live live;
-    (void)state;
     for (int round = 0; round < 2000; round++) {
-        (void)clean(NULL);
+        clean();
         page->nlists = 3;
         page->nterms = 8;
         for (size_t i = 0; i < 40; i++) {
@@ -409,25 +385,4 @@ static void pages_of_chance_do_no_harm(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(words_of_a_row_are_added_and_subtracted, clean),
-        cmocka_unit_test_setup(chains_end_where_they_say, clean),
-        cmocka_unit_test_setup(tables_count_their_elements_by_state, clean),
-        cmocka_unit_test_setup(bits_count_up_to_their_number, clean),
-        cmocka_unit_test_setup(a_page_that_is_not_filled_yet_is_told, clean),
-        cmocka_unit_test_setup(another_version_is_refused_by_its_number, clean),
-        cmocka_unit_test_setup(an_older_page_lacks_figures, clean),
-        cmocka_unit_test_setup(figures_of_a_newer_page_are_left_out, clean),
-        cmocka_unit_test_setup(a_page_shorter_than_its_arrays_is_refused, clean),
-        cmocka_unit_test_setup(a_page_at_the_end_of_memory_is_no_page, clean),
-        cmocka_unit_test_setup(words_outside_their_element_are_refused, clean),
-        cmocka_unit_test_setup(elements_that_are_none_are_refused, clean),
-        cmocka_unit_test_setup(what_leads_nowhere_or_never_ends_is_given_up, clean),
-        cmocka_unit_test_setup(the_note_leads_to_the_page, clean),
-        cmocka_unit_test_setup(a_file_that_is_forged_has_no_note, clean),
-        cmocka_unit_test_setup(pages_of_chance_do_no_harm, clean),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = clean)

@@ -1,50 +1,34 @@
 /* faultstat top on a terminal: what stands on the screen, what keys do, and that the terminal is
  * given back. With FL_SHOW_SCREEN in its environment it prints the screen. */
+#include "cases.h"
 #include "live_victim.h"
 #include "terminal.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 static struct fl_terminal terminal;
 static struct fl_live_victim victim;
 
-static int start_victim(void **state)
+static void start_victim(void)
 {
-    (void)state;
     victim = fl_live_victim_begin("work", fl_live_victim_still);
-    (void)fl_live_victim_line(&victim);
-    return 0;
 }
 
-static int end_victim(void **state)
+static void end_victim(void)
 {
-    (void)state;
-    return fl_live_victim_end(&victim);
 }
 
 static void start_top(const char *term, const char *more)
 {
     char pid[16];
     snprintf(pid, sizeof(pid), "%d", (int)victim.pid);
-    fl_terminal_start(
-        &terminal,
-        (const char *const[]){FL_FAULTSTAT, "top", "-p", pid, "-d", "0.3", "-n", "100", NULL},
-        (const char *const[]){term, more, NULL});
+    fl_terminal_start(&terminal, ARGV(FL_FAULTSTAT, "top", "-p", pid, "-d", "0.3", "-n", "100"),
+                      ARGV(term, more));
 }
 
-static void the_screen_has_sums_titles_processes_and_help(void **state)
+CASE(the_screen_has_sums_titles_processes_and_help)
 {
-    (void)state;
     start_top("TERM=xterm", NULL);
     fl_terminal_await(&terminal, FL_TERMINAL_ROWS - 1, "q quit  s sort (live)");
     fl_terminal_await(&terminal, 2, " victim_live ");
@@ -53,11 +37,11 @@ static void the_screen_has_sums_titles_processes_and_help(void **state)
             printf("|%s|\n", terminal.cell[i]);
         }
     }
-    assert_non_null(strstr(terminal.cell[0], "1 process: live 48M, resident "));
+    assert_says(terminal.cell[0], "1 process: live 48M, resident ");
     assert_memory_equal(terminal.cell[1], "    PID COMMAND      METHOD PLAN  HIT%", 38);
-    assert_non_null(strstr(terminal.cell[1], "LIVE   RES RESRV  FLT/S HUGE% REM%"));
+    assert_says(terminal.cell[1], "LIVE   RES RESRV  FLT/S HUGE% REM%");
     assert_int_equal(atoi(terminal.cell[2]), victim.pid);
-    assert_non_null(strstr(terminal.cell[2], "  48M "));
+    assert_says(terminal.cell[2], "  48M ");
     for (int i = 3; i < FL_TERMINAL_ROWS - 1; i++) {
         assert_int_equal(strspn(terminal.cell[i], " "), FL_TERMINAL_COLUMNS);
     }
@@ -67,9 +51,8 @@ static void the_screen_has_sums_titles_processes_and_help(void **state)
     assert_true(terminal.was_other && !terminal.is_other);
 }
 
-static void keys_sort_by_another_figure(void **state)
+CASE(keys_sort_by_another_figure)
 {
-    (void)state;
     start_top("TERM=xterm", NULL);
     fl_terminal_await(&terminal, FL_TERMINAL_ROWS - 1, "(live)");
     fl_terminal_press(&terminal, "s");
@@ -80,10 +63,9 @@ static void keys_sort_by_another_figure(void **state)
     assert_int_equal(fl_terminal_end(&terminal), 0);
 }
 
-static void a_narrow_terminal_has_fewer_columns(void **state)
+CASE(a_narrow_terminal_has_fewer_columns)
 {
     struct winsize narrow = {.ws_row = FL_TERMINAL_ROWS, .ws_col = 50};
-    (void)state;
     start_top("TERM=xterm", NULL);
     fl_terminal_await(&terminal, 1, "REM%");
     assert_int_equal(ioctl(terminal.fd, TIOCSWINSZ, &narrow), 0); /* which sends SIGWINCH */
@@ -93,10 +75,9 @@ static void a_narrow_terminal_has_fewer_columns(void **state)
     assert_int_equal(fl_terminal_end(&terminal), 0);
 }
 
-static void signals_give_the_terminal_back(void **state)
+CASE(signals_give_the_terminal_back)
 {
     static const int number[] = {SIGINT, SIGTERM, SIGHUP};
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         start_top("TERM=xterm", NULL);
         fl_terminal_await(&terminal, 2, " victim_live ");
@@ -106,9 +87,8 @@ static void signals_give_the_terminal_back(void **state)
     }
 }
 
-static void no_color_means_plain_text(void **state)
+CASE(no_color_means_plain_text)
 {
-    (void)state;
     start_top("TERM=xterm", "NO_COLOR=1");
     fl_terminal_await(&terminal, 2, " victim_live ");
     fl_terminal_press(&terminal, "q");
@@ -116,9 +96,8 @@ static void no_color_means_plain_text(void **state)
     assert_false(terminal.was_reverse);
 }
 
-static void a_dumb_terminal_gets_lines(void **state)
+CASE(a_dumb_terminal_gets_lines)
 {
-    (void)state;
     start_top("TERM=dumb", NULL);
     fl_terminal_await(&terminal, 2, " victim_live ");
     assert_null(strchr(terminal.raw, '\033'));
@@ -126,9 +105,8 @@ static void a_dumb_terminal_gets_lines(void **state)
     assert_int_equal(fl_terminal_end(&terminal), 128 + SIGTERM);
 }
 
-static void an_unknown_terminal_gets_lines(void **state)
+CASE(an_unknown_terminal_gets_lines)
 {
-    (void)state;
     start_top("TERM=no-such-terminal", NULL);
     fl_terminal_await(&terminal, 2, " victim_live ");
     assert_null(strchr(terminal.raw, '\033'));
@@ -138,15 +116,6 @@ static void an_unknown_terminal_gets_lines(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_screen_has_sums_titles_processes_and_help),
-        cmocka_unit_test(keys_sort_by_another_figure),
-        cmocka_unit_test(a_narrow_terminal_has_fewer_columns),
-        cmocka_unit_test(signals_give_the_terminal_back),
-        cmocka_unit_test(no_color_means_plain_text),
-        cmocka_unit_test(a_dumb_terminal_gets_lines),
-        cmocka_unit_test(an_unknown_terminal_gets_lines),
-    };
     int rc = fl_live_victim_skip("test_tools_top_screen");
-    return rc != 0 ? rc : cmocka_run_group_tests(tests, start_victim, end_victim);
+    return rc != 0 ? rc : RUN_CASES(.group_setup = start_victim, .group_teardown = end_victim);
 }

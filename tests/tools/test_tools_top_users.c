@@ -1,23 +1,12 @@
 /* Who may not trace a process does not read its live page, and a program that runs with raised
  * privileges has none. */
+#include "cases.h"
 #include "child.h"
 #include "live_victim.h"
 
 #include <grp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-static struct fl_output output;
-
-#define TOP(...) FL_LIVE_VICTIM_TOP(&output, __VA_ARGS__)
 
 static void become_nobody(void)
 {
@@ -26,40 +15,49 @@ static void become_nobody(void)
     }
 }
 
-static void another_users_process_is_not_read(void **state)
+CASE(another_users_process_is_not_read)
 {
-    (void)state;
     struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
-    (void)fl_live_victim_line(&v);
-    fl_live_victim_run_changed(&output, v.pid, become_nobody);
+    fl_child_run_changed(
+        ARGV(FL_FAULTSTAT, "top", "--batch", "-n", "1", "-p", fl_live_victim_text(v.pid)),
+        become_nobody);
     assert_int_equal(output.status, 1);
-    assert_non_null(strstr(output.err, "Permission denied"));
-    assert_int_equal(fl_live_victim_end(&v), 0);
+    assert_says(output.err, "Permission denied");
 }
 
-static void a_setuid_program_is_not_under_it(void **state)
+/* A copy that runs as another user. */
+static void make_setuid(const char *from, const char *copy)
 {
-    (void)state;
-    fl_child_run(&output, (const char *const[]){"cp", FL_LIVE, FL_LIVE ".setuid", NULL}, NULL);
-    assert_int_equal(output.status, 0);
-    assert_int_equal(chown(FL_LIVE ".setuid", 65534, 65534), 0);
-    assert_int_equal(chmod(FL_LIVE ".setuid", 04755), 0);
-    struct fl_live_victim v = fl_live_victim_start(
-        (const char *const[]){FL_LIVE ".setuid", "files", NULL}, fl_live_victim_still);
+    fl_child_ends(0, ARGV("cp", from, copy), NULL);
+    assert_int_equal(chown(copy, 65534, 65534), 0);
+    assert_int_equal(chmod(copy, 04755), 0);
+}
+
+CASE(a_setuid_program_is_not_under_it)
+{
+    make_setuid(FL_LIVE, FL_LIVE ".setuid");
+    struct fl_live_victim v =
+        fl_live_victim_start(ARGV(FL_LIVE ".setuid", "files"), fl_live_victim_still);
     (void)fl_live_victim_line(&v);
-    TOP("--batch", "-n", "1", "-p", fl_live_victim_text(v.pid));
+    TOP(1, "--batch", "-n", "1", "-p", fl_live_victim_text(v.pid));
     unlink(FL_LIVE ".setuid");
+    assert_says(output.err, ": not under faultless\n");
+}
+
+/* It ignores LD_PRELOAD. */
+CASE(compare_says_that_it_is_not_loaded)
+{
+    make_setuid(FL_LARGE, FL_LARGE ".setuid");
+    fl_child_run(
+        ARGV(FL_FAULTSTAT, "compare", "-a", "glibc,faultless", "-n", "2", "--", FL_LARGE ".setuid"),
+        NULL);
+    unlink(FL_LARGE ".setuid");
     assert_int_equal(output.status, 1);
-    assert_non_null(strstr(output.err, ": not under faultless\n"));
-    assert_int_equal(fl_live_victim_end(&v), 0);
+    assert_says(output.out, "not compared: not loaded: raised privileges");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(another_users_process_is_not_read),
-        cmocka_unit_test(a_setuid_program_is_not_under_it),
-    };
     struct statvfs where;
     if (geteuid() != 0) {
         printf("SKIP test_tools_top_users: needs root, got user %d\n", (int)geteuid());
@@ -69,5 +67,5 @@ int main(void)
         printf("SKIP test_tools_top_users: needs a file system with setuid, got nosuid\n");
         return 77;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES(.teardown = fl_live_victims_end_well);
 }

@@ -1,28 +1,18 @@
 /* What a comparison must not get wrong: its input, its files, its interrupts, its words. */
+#include "cases.h"
 #include "child.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-static struct fl_output output;
-
-#define RUN(...) fl_child_run(&output, (const char *const[]){__VA_ARGS__, NULL}, NULL)
+#define RUN(status, ...) fl_child_ends(status, ARGV(__VA_ARGS__), NULL)
 /* A shell script; $0 is faultstat, $1 a folder that is there. */
-#define SHELL(script) RUN("sh", "-c", script, FL_FAULTSTAT, fl_child_folder)
+#define SHELL(status, script) RUN(status, "sh", "-c", script, FL_FAULTSTAT, fl_child_folder)
 
 /* Every run's reported number `n`, which must be `wanted`, and how many runs there were. */
 static size_t runs_that_reported(const char *json, double wanted)
 {
-    json_t *root = fl_child_json(json);
+    const json_t *root = fl_child_json(json);
     size_t count = 0;
     size_t i;
     size_t k;
@@ -39,48 +29,40 @@ static size_t runs_that_reported(const char *json, double wanted)
             count++;
         }
     }
-    json_decref(root);
     return count;
 }
 
 #define COUNT_BYTES "sh -c 'echo SUMMARY {\\\"n\\\": $(wc -c)}'"
 
-static void input_of_a_pipe_is_replayed_to_each_run(void **state)
+CASE(input_of_a_pipe_is_replayed_to_each_run)
 {
-    (void)state;
-    SHELL("printf 12345 | $0 compare -a glibc,glibc-tuned -n 2 -j - -- " COUNT_BYTES);
-    assert_int_equal(output.status, 0);
+    SHELL(0, "printf 12345 | $0 compare -a glibc,glibc-tuned -n 2 -j - -- " COUNT_BYTES);
     assert_int_equal(runs_that_reported(output.out, 5), 4);
 }
 
-static void input_of_a_file_is_replayed_from_where_it_stood(void **state)
+CASE(input_of_a_file_is_replayed_from_where_it_stood)
 {
-    (void)state;
-    SHELL("printf 'ab\\ncdefg' >$1/f; { read line; $0 compare -a glibc -n 3 -j - -- " COUNT_BYTES
-          "; } <$1/f");
+    SHELL(0, "printf 'ab\\ncdefg' >$1/f; { read line; $0 compare -a glibc -n 3 -j - -- " COUNT_BYTES
+             "; } <$1/f");
     assert_int_equal(runs_that_reported(output.out, 5), 3);
-    SHELL("printf 1234567 >$1/f; $0 compare --input $1/f -a glibc -n 2 -j - -- " COUNT_BYTES
-          " </dev/null");
+    SHELL(0, "printf 1234567 >$1/f; $0 compare --input $1/f -a glibc -n 2 -j - -- " COUNT_BYTES
+             " </dev/null");
     assert_int_equal(runs_that_reported(output.out, 7), 2);
-    SHELL("$0 compare -a glibc -n 2 -j - -- " COUNT_BYTES " <&-");
+    SHELL(0, "$0 compare -a glibc -n 2 -j - -- " COUNT_BYTES " <&-");
     assert_int_equal(runs_that_reported(output.out, 0), 2);
-    SHELL("$0 compare --input $1/none -a glibc -- true");
-    assert_int_equal(output.status, 125);
+    SHELL(125, "$0 compare --input $1/none -a glibc -- true");
     assert_says(output.err, "/none: No such file");
 }
 
-static void figures_do_not_cut_off_the_log(void **state)
+CASE(figures_do_not_cut_off_the_log)
 {
-    (void)state;
-    SHELL("exec 2>$1/log; echo before >&2; $0 run -j -- sh -c 'echo during >&2'; cat $1/log");
-    assert_int_equal(output.status, 0);
+    SHELL(0, "exec 2>$1/log; echo before >&2; $0 run -j -- sh -c 'echo during >&2'; cat $1/log");
     assert_says(output.out, "before\nduring\n{");
 }
 
-static void a_socket_will_do_as_standard_error(void **state)
+CASE(a_socket_will_do_as_standard_error)
 {
-    (void)state;
-    RUN("python3", "-c",
+    RUN(0, "python3", "-c",
         "import socket, subprocess, sys\n"
         "a, b = socket.socketpair()\n"
         "r = subprocess.run([sys.argv[1], 'run', '-j', '--', 'true'], stderr=b)\n"
@@ -89,127 +71,108 @@ static void a_socket_will_do_as_standard_error(void **state)
     assert_string_equal(output.out, "0 True\n");
 }
 
-static void a_file_that_cannot_be_written_is_named_before_any_run(void **state)
+CASE(a_file_that_cannot_be_written_is_named_before_any_run)
 {
-    (void)state;
-    SHELL("$0 compare -a glibc -n 1 -j /nonexistent/x.json -- touch $1/ran; echo $? $(ls $1/ran)");
+    SHELL(0,
+          "$0 compare -a glibc -n 1 -j /nonexistent/x.json -- touch $1/ran; echo $? $(ls $1/ran)");
     assert_string_equal(output.out, "125\n");
     assert_says(output.err, "faultstat: /nonexistent/x.json: No such file or directory");
-    SHELL("$0 run -j -o $1 -- touch $1/ran; echo $? $(ls $1/ran)");
+    SHELL(0, "$0 run -j -o $1 -- touch $1/ran; echo $? $(ls $1/ran)");
     assert_string_equal(output.out, "125\n");
     assert_says(output.err, fl_child_folder);
-    SHELL("$0 compare -a glibc -n 1 --csv /dev/full -- true");
-    assert_int_equal(output.status, 125);
+    SHELL(125, "$0 compare -a glibc -n 1 --csv /dev/full -- true");
     assert_says(output.err, "/dev/full: No space left");
 }
 
-static void a_file_keeps_its_contents_until_there_are_new_ones(void **state)
+CASE(a_file_keeps_its_contents_until_there_are_new_ones)
 {
-    (void)state;
-    SHELL("echo old >$1/j; $0 run -j -o $1/j -- /nonexistent/program; cat $1/j;"
-          "$0 run -j -o $1/new -- /nonexistent/program; ls $1/new");
+    SHELL(2, "echo old >$1/j; $0 run -j -o $1/j -- /nonexistent/program; cat $1/j;"
+             "$0 run -j -o $1/new -- /nonexistent/program; ls $1/new");
     assert_string_equal(output.out, "old\n");
 }
 
-static void the_first_that_was_measured_is_what_others_are_compared_with(void **state)
+CASE(the_first_that_was_measured_is_what_others_are_compared_with)
 {
-    (void)state;
-    RUN(FL_FAULTSTAT, "compare", "-n", "1", "-a", "bad=glibc,FL_FAIL=1", "-a", "glibc", "-a",
+    RUN(1, FL_FAULTSTAT, "compare", "-n", "1", "-a", "bad=glibc,FL_FAIL=1", "-a", "glibc", "-a",
         "x=glibc", "--", "sh", "-c", "test -z \"$FL_FAIL\"");
-    assert_int_equal(output.status, 1);
     assert_says(output.out, "\nbad              not compared: every run failed\n");
     assert_says(output.out, "\nratio to glibc ");
     assert_says(output.out, "\nbad              FAILED 1 of 1, exit 1");
 }
 
-static void a_misspelt_option_is_refused_before_any_run(void **state)
+CASE(a_misspelt_option_is_refused_before_any_run)
 {
-    (void)state;
-    RUN(FL_FAULTSTAT, "compare", "-n", "1", "-a", "glibc", "-a",
+    RUN(125, FL_FAULTSTAT, "compare", "-n", "1", "-a", "glibc", "-a",
         "x=faultless,FAULTLESS_THRESOLD=1M", "--", "echo", "ran");
-    assert_int_equal(output.status, 125);
     assert_says(output.err, "x: ");
     assert_says(output.err, "FAULTLESS_THRESOLD");
-    RUN(FL_FAULTSTAT, "compare", "-n", "1", "-a", "faultless", "-e", "FAULTLESS_DECAY=1", "--",
+    RUN(125, FL_FAULTSTAT, "compare", "-n", "1", "-a", "faultless", "-e", "FAULTLESS_DECAY=1", "--",
         "true");
-    assert_int_equal(output.status, 125);
     assert_says(output.err, "FAULTLESS_DECAY");
-    RUN(FL_FAULTSTAT, "compare", "-n", "1", "-a", "faultless", "-e", "LD_PRELOAD=libm.so.6", "--",
-        "true");
-    assert_int_equal(output.status, 125);
+    RUN(125, FL_FAULTSTAT, "compare", "-n", "1", "-a", "faultless", "-e", "LD_PRELOAD=libm.so.6",
+        "--", "true");
     assert_says(output.err, "LD_PRELOAD is what loads it");
-    RUN(FL_FAULTSTAT, "compare", "-n", "1", "-a", "x=faultless,FAULTLESS_THRESHOLD=1M", "--",
+    RUN(0, FL_FAULTSTAT, "compare", "-n", "1", "-a", "x=faultless,FAULTLESS_THRESHOLD=1M", "--",
         "true");
-    assert_int_equal(output.status, 0);
 }
 
-static void an_absent_library_says_why(void **state)
+CASE(an_absent_library_says_why)
 {
-    (void)state;
-    fl_child_run(&output,
-                 (const char *const[]){FL_FAULTSTAT, "compare", "-n", "1", "-a", "glibc,faultless",
-                                       "--", "true", NULL},
-                 (const char *const[]){"FAULTLESS_LIB=/nonexistent/lib.so", NULL});
+    fl_child_run(ARGV(FL_FAULTSTAT, "compare", "-n", "1", "-a", "glibc,faultless", "--", "true"),
+                 ARGV("FAULTLESS_LIB=/nonexistent/lib.so"));
     assert_says(output.err, "FAULTLESS_LIB=/nonexistent/lib.so: No such file or directory");
-    SHELL("FAULTLESS_LIB=/etc/passwd $(dirname $0)/faultless true");
+    SHELL(125, "FAULTLESS_LIB=/etc/passwd $(dirname $0)/faultless true");
     assert_says(output.err, "FAULTLESS_LIB=/etc/passwd: Exec format error");
-    SHELL("mkdir -p \"$1/a b\"; cp " FL_PRELOAD " \"$1/a b/x.so\";"
-          "$0 compare -n 1 -a glibc -a \"x=$1/a b/x.so\" -- true");
+    SHELL(0, "mkdir -p \"$1/a b\"; cp " FL_PRELOAD " \"$1/a b/x.so\";"
+             "$0 compare -n 1 -a glibc -a \"x=$1/a b/x.so\" -- true");
     assert_says(output.err, "holds a space or colon, which LD_PRELOAD cannot express");
-    SHELL("echo no library >$1/x.so; $0 compare -n 1 -a glibc -a x=$1/x.so -- true");
+    SHELL(0, "echo no library >$1/x.so; $0 compare -n 1 -a glibc -a x=$1/x.so -- true");
     assert_says(output.err, "x.so: file too short");
 }
 
-static void a_library_behind_a_space_is_compared(void **state)
+CASE(a_library_behind_a_space_is_compared)
 {
-    (void)state;
-    SHELL("mkdir -p \"$1/a b\"; cp " FL_PRELOAD " \"$1/a b/x.so\";"
-          "FAULTLESS_LIB=\"$1/a b/x.so\" $0 compare -n 1 -a glibc,faultless --"
-          " dd if=/dev/zero of=/dev/null bs=16M count=20");
-    assert_int_equal(output.status, 0);
+    SHELL(0, "mkdir -p \"$1/a b\"; cp " FL_PRELOAD " \"$1/a b/x.so\";"
+             "FAULTLESS_LIB=\"$1/a b/x.so\" $0 compare -n 1 -a glibc,faultless --"
+             " dd if=/dev/zero of=/dev/null bs=16M count=20");
     assert_says(output.out, "a b/x.so)");
     assert_null(strstr(output.out, "not compared"));
 }
 
-static void an_interrupt_leaves_what_was_measured_and_says_so(void **state)
+CASE(an_interrupt_leaves_what_was_measured_and_says_so)
 {
-    (void)state;
     SHELL(
+        0,
         "rm -f $1/n; $0 compare -a glibc,glibc-tuned -n 3 -j $1/j --csv $1/c -- sh -c 'echo >>$0;"
         "test $(wc -l <$0) -lt 4 || kill -INT $PPID' $1/n; echo rc $?; wc -l <$1/c; cat $1/j >&2");
     assert_says(output.out, "INTERRUPTED after 3 of 6 runs");
     assert_says(output.out, "(interrupted: 3 of 6 runs)\nrc 130\n4\n");
-    json_t *root = fl_child_json(strchr(output.err, '{'));
+    const json_t *root = fl_child_json(strchr(output.err, '{'));
     assert_true(json_is_false(json_object_get(root, "complete")));
     assert_int_equal(fl_child_number(root, "runs_done"), 3);
     assert_int_equal(fl_child_number(root, "runs_planned"), 6);
-    json_decref(root);
 }
 
-static void three_rounds_show_no_difference(void **state)
+CASE(three_rounds_show_no_difference)
 {
-    (void)state;
-    RUN(FL_FAULTSTAT, "compare", "-a", "glibc", "-a", "x=glibc", "-n", "3", "--", "sleep", "0.01");
-    assert_int_equal(output.status, 0);
+    RUN(0, FL_FAULTSTAT, "compare", "-a", "glibc", "-a", "x=glibc", "-n", "3", "--", "sleep",
+        "0.01");
     assert_says(output.out, "x the time of glibc, but too few runs to tell");
     assert_says(output.out, "\nverdict          none: too few runs to tell");
-    RUN(FL_FAULTSTAT, "compare", "-a", "glibc", "-n", "1", "--", "true");
+    RUN(0, FL_FAULTSTAT, "compare", "-a", "glibc", "-n", "1", "--", "true");
     assert_says(output.out, "\nwarning:  start-up: ");
 }
 
 /* Nothing wakes the child: only its end by the time limit ends it. */
-static void a_time_limit_ends_a_run_and_its_descendants(void **state)
+CASE(a_time_limit_ends_a_run_and_its_descendants)
 {
-    (void)state;
-    RUN(FL_FAULTSTAT, "compare", "-a", "glibc", "-n", "1", "-t", "0.3", "-j", "-", "--", "sh", "-c",
-        "sleep 1000 & echo child $!; trap '' TERM; wait; sleep 1000");
-    assert_int_equal(output.status, 1);
+    RUN(1, FL_FAULTSTAT, "compare", "-a", "glibc", "-n", "1", "-t", "0.3", "-j", "-", "--", "sh",
+        "-c", "sleep 1000 & echo child $!; trap '' TERM; wait; sleep 1000");
     assert_says(output.err, "glibc: ended after 0.3 s, the time limit");
-    json_t *root = fl_child_json(output.out);
-    const json_t *one = json_array_get(json_object_get(root, "allocators"), 0);
-    const json_t *run = json_array_get(json_object_get(one, "runs"), 0);
+    const json_t *root = fl_child_json(output.out);
+    const json_t *one = fl_child_item(root, "allocators", 0);
+    const json_t *run = fl_child_item(one, "runs", 0);
     assert_true(json_is_true(json_object_get(run, "timed_out")));
-    json_decref(root);
     char path[64];
     char line[256] = "";
     snprintf(path, sizeof(path), "/proc/%d/stat", atoi(strstr(output.err, "child ") + 6));
@@ -221,56 +184,32 @@ static void a_time_limit_ends_a_run_and_its_descendants(void **state)
     }
 }
 
-static void prepare_runs_before_each_run_and_may_end_all(void **state)
+CASE(prepare_runs_before_each_run_and_may_end_all)
 {
-    (void)state;
-    SHELL("$0 compare -a glibc,glibc-tuned -n 2 --prepare \"echo >>$1/p\" -- true; wc -l <$1/p");
+    SHELL(0, "$0 compare -a glibc,glibc-tuned -n 2 --prepare \"echo >>$1/p\" -- true; wc -l <$1/p");
     assert_says(output.out, "\n4\n");
-    SHELL("$0 compare -a glibc -n 2 --prepare 'echo broken; exit 3' -- touch $1/ran; echo $?;"
-          "ls $1/ran");
+    SHELL(2, "$0 compare -a glibc -n 2 --prepare 'echo broken; exit 3' -- touch $1/ran; echo $?;"
+             "ls $1/ran");
     assert_says(output.out, "125\n");
     assert_null(strstr(output.out, "ran"));
     assert_says(output.err, "broken");
     assert_says(output.err, "--prepare failed with exit status 3");
 }
 
-static void names_that_are_not_utf8_make_valid_json(void **state)
+CASE(names_that_are_not_utf8_make_valid_json)
 {
-    (void)state;
-    RUN(FL_FAULTSTAT, "compare", "-a", "n\xff\xc3\xa9=glibc,FL_X=\xfe", "-e", "FL_Y=\xc0\x80", "-n",
-        "1", "-j", "-", "--", "echo",
+    RUN(0, FL_FAULTSTAT, "compare", "-a", "n\xff\xc3\xa9=glibc,FL_X=\xfe", "-e", "FL_Y=\xc0\x80",
+        "-n", "1", "-j", "-", "--", "echo",
         "a\x80"
         "b");
-    assert_int_equal(output.status, 0);
-    json_t *root = fl_child_json(output.out);
-    const json_t *one = json_array_get(json_object_get(root, "allocators"), 0);
-    assert_string_equal(json_string_value(json_object_get(one, "name")), "n\xef\xbf\xbd\xc3\xa9");
-    const json_t *arg = json_array_get(json_object_get(root, "command"), 1);
+    const json_t *root = fl_child_json(output.out);
+    const json_t *one = fl_child_item(root, "allocators", 0);
+    assert_string_equal(fl_child_text(one, "name"), "n\xef\xbf\xbd\xc3\xa9");
+    const json_t *arg = fl_child_item(root, "command", 1);
     assert_string_equal(json_string_value(arg), "a\xef\xbf\xbd"
                                                 "b");
-    json_decref(root);
-    RUN(FL_FAULTSTAT, "run", "-j", "-o", "-", "--", "true", "\xff");
-    json_decref(fl_child_json(output.out));
+    RUN(0, FL_FAULTSTAT, "run", "-j", "-o", "-", "--", "true", "\xff");
+    (void)fl_child_json(output.out);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(input_of_a_pipe_is_replayed_to_each_run),
-        cmocka_unit_test(input_of_a_file_is_replayed_from_where_it_stood),
-        cmocka_unit_test(figures_do_not_cut_off_the_log),
-        cmocka_unit_test(a_socket_will_do_as_standard_error),
-        cmocka_unit_test(a_file_that_cannot_be_written_is_named_before_any_run),
-        cmocka_unit_test(a_file_keeps_its_contents_until_there_are_new_ones),
-        cmocka_unit_test(the_first_that_was_measured_is_what_others_are_compared_with),
-        cmocka_unit_test(a_misspelt_option_is_refused_before_any_run),
-        cmocka_unit_test(an_absent_library_says_why),
-        cmocka_unit_test(a_library_behind_a_space_is_compared),
-        cmocka_unit_test(an_interrupt_leaves_what_was_measured_and_says_so),
-        cmocka_unit_test(three_rounds_show_no_difference),
-        cmocka_unit_test(a_time_limit_ends_a_run_and_its_descendants),
-        cmocka_unit_test(prepare_runs_before_each_run_and_may_end_all),
-        cmocka_unit_test(names_that_are_not_utf8_make_valid_json),
-    };
-    return cmocka_run_group_tests(tests, fl_child_make_folder, fl_child_remove_folder);
-}
+CASES_MAIN(.group_setup = fl_child_make_folder, .group_teardown = fl_child_remove_folder)

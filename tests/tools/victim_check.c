@@ -1,7 +1,6 @@
 /* A program to be looked at, and hardly ever run: it says that it is there, and waits for the end
- * of its standard input. With a word it forgets its environment first. OWN_MALLOC: with a malloc
- * of its own; OWN_JEMALLOC, OWN_GO: with what such an allocator beside malloc is known by. */
-#include <stddef.h>
+ * of its standard input. With a word it forgets its environment first. OWN_JEMALLOC, OWN_GO: with
+ * what such an allocator beside malloc is known by. */
 #include <string.h>
 #include <unistd.h>
 
@@ -11,20 +10,6 @@ __attribute__((used)) static const char conf[] = "VICTIM_MALLOC_CONF";
 
 #ifdef OWN_GO
 __attribute__((used, section(".note.go.buildid"))) static const int id = 1;
-#endif
-
-#ifdef OWN_MALLOC
-void *malloc(size_t len);
-
-void *malloc(size_t len)
-{
-    static _Alignas(16) char room[1 << 20];
-    static size_t used;
-    size_t at = used;
-
-    used += (len + 15) / 16 * 16;
-    return used <= sizeof room ? room + at : NULL;
-}
 #endif
 
 int main(int argc, char **argv, char **environment)

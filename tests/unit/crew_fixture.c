@@ -1,12 +1,26 @@
 #include "unit/crew_fixture.h"
 
 #include <dirent.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+static struct fl_range mapped[16];
+static size_t nmapped;
+
+void unmap_all(void)
+{
+    while (nmapped > 0) {
+        assert_int_equal(fl_sys_linux.unmap(mapped[--nmapped]), 0);
+    }
+}
 
 struct fl_range map(size_t len)
 {
@@ -23,7 +37,8 @@ struct fl_range map(size_t len)
     }
     assert_int_equal(fl_sys_linux.commit(r), 0);
     (void)fl_sys_linux.advise(r, FL_ADVICE_NO_HUGE); /* refused in a confined process */
-    return r;
+    assert_true(nmapped < sizeof mapped / sizeof mapped[0]);
+    return mapped[nmapped++] = r;
 }
 
 void empty(struct fl_range r)
@@ -76,7 +91,53 @@ bool can_share(const char *test)
     if (rc != 0) {
         printf("SKIP %s: needs MADV_POPULATE_WRITE, got %d\n", test, rc);
     }
-    return fl_sys_linux.unmap(r) == 0 && rc == 0;
+    unmap_all();
+    return rc == 0;
+}
+
+struct fl_range part(struct fl_range r, size_t from, size_t len)
+{
+    return (struct fl_range){r.base + from, len};
+}
+
+void refuse(int nr, unsigned answer, int third)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)nr, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)third, 0, (unsigned char)(third >= 0)),
+        BPF_STMT(BPF_RET | BPF_K, answer),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof code / sizeof code[0], code};
+
+    assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+int status_of_child(void (*meanwhile)(void), int (*f)(void))
+{
+    int ends[2], status;
+    char c;
+
+    fflush(NULL);
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[1]);
+        (void)!read(ends[0], &c, 1); /* until the parent closes it */
+        close(ends[0]);
+        _exit(f());
+    }
+    assert_true(pid > 0);
+    close(ends[0]);
+    if (meanwhile != NULL) {
+        meanwhile();
+    }
+    close(ends[1]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
 }
 
 unsigned descriptors(void)

@@ -8,14 +8,20 @@
 
 #define GIB(n) ((uint64_t)(n) << 30)
 
+/* A control group, of version 2 and of version 1: its path, ending in a slash, limit and use. */
+#define GROUP_V2(path, limit, used)                                                                \
+    (fake_file("/sys/fs/cgroup/" path "memory.max", limit),                                        \
+     fake_file("/sys/fs/cgroup/" path "memory.current", used))
+#define GROUP_V1(path, limit, used)                                                                \
+    (fake_file("/sys/fs/cgroup/memory/" path "memory.limit_in_bytes", limit),                      \
+     fake_file("/sys/fs/cgroup/memory/" path "memory.usage_in_bytes", used))
+
 static struct fl_memory_scratch scratch;
 
-static int each(void **state)
+static void each(void)
 {
-    (void)state;
     fake_install();
     scratch = (struct fl_memory_scratch){.ranks = 0};
-    return 0;
 }
 
 /* By what was found, where that may be. */

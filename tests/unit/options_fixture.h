@@ -13,23 +13,15 @@
              sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *))
 
 static struct fl_options o;
+static char *environment[16]; /* that was read last */
 
 static void read_env(const char *const entries[], size_t n)
 {
-    char *env[16];
-
     for (size_t i = 0; i <= n; i++) {
-        memcpy(&env[i], &entries[i], sizeof env[i]); /* environ is not const by tradition */
+        memcpy(&environment[i], &entries[i], sizeof environment[i]); /* as environ: not const */
     }
     fake_install();
-    fl_options_read(&o, env);
-}
-
-static int each(void **state)
-{
-    (void)state;
-    fake_install();
-    return 0;
+    fl_options_read(&o, environment);
 }
 
 #endif

@@ -1,42 +1,19 @@
 /* Hardened blocks: where they lie, what the kernel is asked, what stays out of use, for how long.
  * What ends a program is tests/preload/test_preload_hardening.c's. */
-#include "alloc/alloc.h"
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-static void boot_nothing(void)
-{
-}
-
-struct fl_route fl_route;
+#include "cases.h"
+#include "unit/route_fixture.h"
 
 static struct fl_options options;
 
 static void start(void)
 {
-    region_begin(NULL);
-    fl_route = (struct fl_route){
-        .threshold = KIB(64),
-        .window_base = region.space.window.all.base,
-        .window_len = region.space.window.all.len,
-        .next = {.malloc = malloc, .free = free, .calloc = calloc, .realloc = realloc},
-        .region = &region,
-        .booted = FL_BOOT_DONE,
-        .boot = boot_nothing,
-        .first_large = boot_nothing,
-    };
+    route_begin();
     fl_harden_start(&region, &options);
 }
 
-static int each(void **state)
+static void each(void)
 {
-    (void)state;
     memset(&options, 0, sizeof options);
-    return 0;
 }
 
 static struct fl_extent *extent_of(const void *p)
@@ -57,20 +34,17 @@ static unsigned char *get(size_t n)
 }
 
 /* The quarantine outlives a test's region: pushes all of it out. */
-static int empty(void **state)
+static void empty(void)
 {
-    (void)state;
     if (fl_harden.quarantine != 0) {
         fl_harden.quarantine = 1;
         fl_free_ours(get(KIB(64)));
         assert_sound();
     }
-    return 0;
 }
 
-static void off_is_the_default(void **state)
+CASE(off_is_the_default)
 {
-    (void)state;
     start();
     assert_false(fl_harden.on);
     unsigned char *p = get(KIB(65) + 1);
@@ -78,11 +52,10 @@ static void off_is_the_default(void **state)
     fl_free_ours(p);
 }
 
-static void a_block_ends_at_its_guard(void **state)
+CASE(a_block_ends_at_its_guard)
 {
     static const size_t size[] = {KIB(64), KIB(70) - 16, KIB(256) - KIB(4), MIB(3) + 48};
 
-    (void)state;
     options.value[FL_OPTION_guard] = 1;
     start();
     for (size_t i = 0; i < sizeof size / sizeof size[0]; i++) {
@@ -97,9 +70,8 @@ static void a_block_ends_at_its_guard(void **state)
     assert_int_equal(stats().live_extents, 0);
 }
 
-static void as_near_as_alignment_allows(void **state)
+CASE(as_near_as_alignment_allows)
 {
-    (void)state;
     options.value[FL_OPTION_guard] = 1;
     start();
     for (size_t align = 1; align <= MIB(4); align *= 2) {
@@ -116,9 +88,8 @@ static void as_near_as_alignment_allows(void **state)
     assert_int_equal(stats().live_extents, 0);
 }
 
-static void realloc_moves_and_keeps_what_there_is(void **state)
+CASE(realloc_moves_and_keeps_what_there_is)
 {
-    (void)state;
     options.value[FL_OPTION_guard] = 1;
     start();
     unsigned char *p = get(KIB(100) + 3);
@@ -140,9 +111,8 @@ static void realloc_moves_and_keeps_what_there_is(void **state)
 }
 
 /* The kernel has neither advice for guards nor, the second time, anything else. */
-static void refusals_leave_a_block_that_works(void **state)
+CASE(refusals_leave_a_block_that_works)
 {
-    (void)state;
     options.value[FL_OPTION_guard] = 1;
     for (int i = 0; i < 2; i++) {
         start();
@@ -161,11 +131,10 @@ static void refusals_leave_a_block_that_works(void **state)
     }
 }
 
-static void the_last_bytes_stay_out_of_use(void **state)
+CASE(the_last_bytes_stay_out_of_use)
 {
     unsigned char *p[4];
 
-    (void)state;
     options.value[FL_OPTION_quarantine] = MIB(3);
     start();
     for (size_t i = 0; i < 4; i++) {
@@ -189,9 +158,8 @@ static void the_last_bytes_stay_out_of_use(void **state)
     assert_sound();
 }
 
-static void what_is_longer_than_the_quarantine_does_not_stay(void **state)
+CASE(what_is_longer_than_the_quarantine_does_not_stay)
 {
-    (void)state;
     options.value[FL_OPTION_quarantine] = MIB(3);
     start();
     unsigned char *small = get(MIB(1)), *p = get(MIB(4));
@@ -202,12 +170,11 @@ static void what_is_longer_than_the_quarantine_does_not_stay(void **state)
     assert_ptr_equal(get(MIB(1)), small);
 }
 
-static void more_blocks_than_the_quarantine_has_room_for_push_out_the_first(void **state)
+CASE(more_blocks_than_the_quarantine_has_room_for_push_out_the_first)
 {
     enum { BLOCKS = 4096 };
     static unsigned char *p[BLOCKS + 2];
 
-    (void)state;
     options.value[FL_OPTION_quarantine] = MIB(4096);
     start();
     for (size_t i = 0; i < BLOCKS + 2; i++) {
@@ -222,9 +189,8 @@ static void more_blocks_than_the_quarantine_has_room_for_push_out_the_first(void
     assert_sound();
 }
 
-static void what_cannot_be_unmapped_is_not_kept(void **state)
+CASE(what_cannot_be_unmapped_is_not_kept)
 {
-    (void)state;
     options.value[FL_OPTION_quarantine] = MIB(64);
     options.value[FL_OPTION_fill] = FL_FILLER_ZERO;
     start();
@@ -240,10 +206,9 @@ static void what_cannot_be_unmapped_is_not_kept(void **state)
     }
 }
 
-static void what_was_never_touched_is_not_wiped(void **state)
+CASE(what_was_never_touched_is_not_wiped)
 {
     size_t there = 0;
-    (void)state;
     options.value[FL_OPTION_fill] = FL_FILLER_ZERO;
     start();
     region.config.wait_for_touch = true;
@@ -257,9 +222,8 @@ static void what_was_never_touched_is_not_wiped(void **state)
 }
 
 /* A handler's free amid the region's own work: the next unlock gives it back. */
-static void a_free_amid_our_own_work_is_put_off(void **state)
+CASE(a_free_amid_our_own_work_is_put_off)
 {
-    (void)state;
     options.value[FL_OPTION_guard] = 1;
     options.value[FL_OPTION_fill] = FL_FILLER_JUNK;
     options.value[FL_OPTION_quarantine] = MIB(64);
@@ -276,9 +240,8 @@ static void a_free_amid_our_own_work_is_put_off(void **state)
     assert_sound();
 }
 
-static void errno_is_kept(void **state)
+CASE(errno_is_kept)
 {
-    (void)state;
     options.value[FL_OPTION_guard] = 1;
     start();
     fl_free_ours(get(KIB(64)));
@@ -291,22 +254,4 @@ static void errno_is_kept(void **state)
     assert_int_equal(errno, 1234);
 }
 
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, each, empty)
-    const struct CMUnitTest tests[] = {
-        T(off_is_the_default),
-        T(a_block_ends_at_its_guard),
-        T(as_near_as_alignment_allows),
-        T(realloc_moves_and_keeps_what_there_is),
-        T(refusals_leave_a_block_that_works),
-        T(the_last_bytes_stay_out_of_use),
-        T(what_is_longer_than_the_quarantine_does_not_stay),
-        T(more_blocks_than_the_quarantine_has_room_for_push_out_the_first),
-        T(what_cannot_be_unmapped_is_not_kept),
-        T(what_was_never_touched_is_not_wiped),
-        T(a_free_amid_our_own_work_is_put_off),
-        T(errno_is_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = each, .teardown = empty)

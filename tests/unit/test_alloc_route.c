@@ -2,18 +2,14 @@
  * next allocator is a counting one on top of libc's. */
 #include "region/state/lock.h"
 #include "region/state/counts.h"
-#include "alloc/alloc.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
+#include "unit/route_fixture.h"
 #include "unit/zones_fixture.h"
 
-#include <errno.h>
-#include <malloc.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct {
-    int malloc, free, calloc, realloc, memalign;
+    int malloc, calloc; /* calls */
 } next;
 static bool next_is_out;
 
@@ -23,70 +19,24 @@ static void *next_malloc(size_t n)
     return next_is_out ? NULL : malloc(n);
 }
 
-static void next_free(void *p)
-{
-    next.free++;
-    free(p);
-}
-
 static void *next_calloc(size_t count, size_t size)
 {
     next.calloc++;
     return next_is_out ? NULL : calloc(count, size);
 }
 
-static void *next_realloc(void *p, size_t n)
+static void each(void)
 {
-    next.realloc++;
-    return realloc(p, n);
-}
-
-static void *next_memalign(size_t align, size_t n)
-{
-    next.memalign++;
-    return memalign(align, n);
-}
-
-static void boot_nothing(void)
-{
-}
-
-static void note_nothing(struct fl_cache *c)
-{
-    (void)c;
-}
-
-struct fl_route fl_route;
-
-static int each(void **state)
-{
-    (void)state;
-    region_begin(NULL);
     memset(&next, 0, sizeof next);
     next_is_out = false;
-    fl_route = (struct fl_route){
-        .threshold = KIB(64),
-        .window_base = region.space.window.all.base,
-        .window_len = region.space.window.all.len,
-        .next = {.malloc = next_malloc,
-                 .free = next_free,
-                 .calloc = next_calloc,
-                 .realloc = next_realloc,
-                 .memalign = next_memalign,
-                 .usable_size = malloc_usable_size},
-        .region = &region,
-        .caches = true,
-        .booted = FL_BOOT_DONE,
-        .boot = boot_nothing,
-        .thread_ends = note_nothing,
-        .first_large = boot_nothing,
-    };
-    return 0;
+    route_begin();
+    fl_route.caches = true;
+    fl_route.next.malloc = next_malloc;
+    fl_route.next.calloc = next_calloc;
 }
 
-static void large_requests_are_ours_and_small_ones_are_not(void **state)
+CASE(large_requests_are_ours_and_small_ones_are_not)
 {
-    (void)state;
     void *a = fl_malloc_large(KIB(64)), *b = fl_malloc_large(KIB(64) - 1);
     assert_true(fl_is_ours(a));
     assert_false(fl_is_ours(b));
@@ -97,9 +47,8 @@ static void large_requests_are_ours_and_small_ones_are_not(void **state)
     assert_sound();
 }
 
-static void a_repeated_size_is_served_by_the_cache_and_calloc_clears_it(void **state)
+CASE(a_repeated_size_is_served_by_the_cache_and_calloc_clears_it)
 {
-    (void)state;
     free(fl_malloc_large(1)); /* the first large request makes the cache */
     unsigned char *a = fl_malloc_large(KIB(200) + 1);
     memset(a, 0xab, KIB(200) + 1);
@@ -118,9 +67,8 @@ static void a_repeated_size_is_served_by_the_cache_and_calloc_clears_it(void **s
     assert_sound();
 }
 
-static void what_is_longer_than_caches_may_hold_goes_straight_back(void **state)
+CASE(what_is_longer_than_caches_may_hold_goes_straight_back)
 {
-    (void)state;
     fl_free_ours(fl_malloc_large(KIB(64))); /* the first large request makes the cache */
     void *a = fl_malloc_large(MIB(1)), *b = fl_malloc_large(MIB(2));
     size_t idle = fl_region_free(&region).bytes;
@@ -138,9 +86,8 @@ static void what_is_longer_than_caches_may_hold_goes_straight_back(void **state)
     assert_sound();
 }
 
-static void too_much_is_refused_with_enomem(void **state)
+CASE(too_much_is_refused_with_enomem)
 {
-    (void)state;
     void *volatile nothing = NULL;
     next_is_out = true;
     errno = 0;
@@ -159,9 +106,8 @@ static void too_much_is_refused_with_enomem(void **state)
     fl_free_ours(p);
 }
 
-static void what_the_window_refuses_goes_to_the_next_and_keeps_errno(void **state)
+CASE(what_the_window_refuses_goes_to_the_next_and_keeps_errno)
 {
-    (void)state;
     fake.charge_max = 0;
     errno = 77;
     void *p = fl_malloc_large(MIB(1));
@@ -176,10 +122,9 @@ static void what_the_window_refuses_goes_to_the_next_and_keeps_errno(void **stat
     free(p);
 }
 
-static void free_keeps_errno(void **state)
+CASE(free_keeps_errno)
 {
     void *p[8];
-    (void)state;
     for (size_t i = 0; i < 8; i++) {
         p[i] = fl_malloc_large(MIB(1) + i * KIB(64));
     }
@@ -194,9 +139,8 @@ static void free_keeps_errno(void **state)
     fl_free_ours(p[0]);
 }
 
-static void alignment_is_met_at_any_size(void **state)
+CASE(alignment_is_met_at_any_size)
 {
-    (void)state;
     for (size_t align = 16; align <= MIB(8); align *= 2) {
         void *p = fl_memalign_large(align, KIB(100)), *small = fl_memalign_large(align, 100);
         assert_true(fl_is_ours(p));
@@ -209,13 +153,12 @@ static void alignment_is_met_at_any_size(void **state)
     assert_sound();
 }
 
-static void realloc_keeps_the_bytes_across_all_borders(void **state)
+CASE(realloc_keeps_the_bytes_across_all_borders)
 {
     static const size_t sizes[] = {100,     KIB(63), KIB(64), KIB(300), MIB(5), MIB(2),
                                    KIB(64), 10,      MIB(3),  KIB(65),  MIB(9)};
     unsigned char *p = NULL;
     size_t old = 0;
-    (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         p = fl_realloc_any(p, sizes[i]);
         assert_non_null(p);
@@ -233,9 +176,8 @@ static void realloc_keeps_the_bytes_across_all_borders(void **state)
     assert_int_equal(stats().live_extents, 0);
 }
 
-static void realloc_grows_in_place_where_it_can(void **state)
+CASE(realloc_grows_in_place_where_it_can)
 {
-    (void)state;
     void *p = fl_malloc_large(KIB(64));
     assert_ptr_equal(fl_realloc_any(p, MIB(1)), p);
     assert_ptr_equal(fl_realloc_any(p, KIB(64)), p);
@@ -247,9 +189,8 @@ static void realloc_grows_in_place_where_it_can(void **state)
     assert_sound();
 }
 
-static void refused_realloc_leaves_the_block(void **state)
+CASE(refused_realloc_leaves_the_block)
 {
-    (void)state;
     unsigned char *p = fl_malloc_large(MIB(2));
     p[5] = 5;
     fake.charge_max = fake_usable();
@@ -261,9 +202,8 @@ static void refused_realloc_leaves_the_block(void **state)
     assert_sound();
 }
 
-static void blocks_of_a_round_length_lie_at_no_round_distance(void **state)
+CASE(blocks_of_a_round_length_lie_at_no_round_distance)
 {
-    (void)state;
     for (size_t spread = 0; spread <= KIB(64); spread += KIB(64)) {
         fl_route.spread = spread;
         char *a = fl_malloc_large(MIB(32)), *b = fl_malloc_large(MIB(32) + KIB(60));
@@ -284,9 +224,8 @@ static void blocks_of_a_round_length_lie_at_no_round_distance(void **state)
     }
 }
 
-static void requests_amid_boot_go_to_the_next_allocator(void **state)
+CASE(requests_amid_boot_go_to_the_next_allocator)
 {
-    (void)state;
     fl_route.booted = FL_BOOT_STARTING;
     unsigned char *a = fl_malloc_large(100), *b = fl_calloc_large(KIB(200));
     void *c = fl_memalign_large(KIB(4), KIB(100));
@@ -336,7 +275,7 @@ static void measure_freed(void)
     (void)fl_usable_ours(victim);
 }
 
-static void a_wrong_free_gets_one_line_and_abort(void **state)
+CASE(a_wrong_free_gets_one_line_and_abort)
 {
     static const struct {
         void (*crime)(void);
@@ -347,7 +286,6 @@ static void a_wrong_free_gets_one_line_and_abort(void **state)
                  {free_odd, "free", 1},
                  {realloc_freed, "realloc", 0},
                  {measure_freed, "malloc_usable_size", 0}};
-    (void)state;
     victim = fl_malloc_large(KIB(64));
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         char said[512], want[512];
@@ -363,9 +301,8 @@ static void a_wrong_free_gets_one_line_and_abort(void **state)
     }
 }
 
-static void a_handler_amid_our_work_uses_the_next_allocator(void **state)
+CASE(a_handler_amid_our_work_uses_the_next_allocator)
 {
-    (void)state;
     void *p = fl_malloc_large(KIB(64)), *q = fl_malloc_large(KIB(64));
     fl_thread_end(fl_thread_cache()); /* no cache from here on */
     fl_region_lock(&region);
@@ -380,9 +317,8 @@ static void a_handler_amid_our_work_uses_the_next_allocator(void **state)
     assert_sound();
 }
 
-static void without_caches_each_free_reaches_the_region(void **state)
+CASE(without_caches_each_free_reaches_the_region)
 {
-    (void)state;
     fl_route.caches = false;
     void *p = fl_malloc_large(MIB(2));
     fl_free_ours(p);
@@ -423,11 +359,10 @@ static void replace(void **block, size_t n, unsigned zone)
     }
 }
 
-static void on_several_nodes_blocks_wait_for_their_zone(void **state)
+CASE(on_several_nodes_blocks_wait_for_their_zone)
 {
     enum { N = 200 };
     void *block[N];
-    (void)state;
     divide();
     fake.pretend_populate = true;
     move_to(0);
@@ -454,30 +389,11 @@ static void in_a_thread(void **state)
     pthread_join(t, NULL);
 }
 
-#define TEST(f)                                                                                    \
-    {                                                                                              \
-#f, in_a_thread, each, NULL, (void *)(f)                                                   \
-    }
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(large_requests_are_ours_and_small_ones_are_not),
-        TEST(a_repeated_size_is_served_by_the_cache_and_calloc_clears_it),
-        TEST(what_is_longer_than_caches_may_hold_goes_straight_back),
-        TEST(too_much_is_refused_with_enomem),
-        TEST(what_the_window_refuses_goes_to_the_next_and_keeps_errno),
-        TEST(free_keeps_errno),
-        TEST(alignment_is_met_at_any_size),
-        TEST(realloc_keeps_the_bytes_across_all_borders),
-        TEST(realloc_grows_in_place_where_it_can),
-        TEST(refused_realloc_leaves_the_block),
-        TEST(blocks_of_a_round_length_lie_at_no_round_distance),
-        TEST(requests_amid_boot_go_to_the_next_allocator),
-        TEST(a_wrong_free_gets_one_line_and_abort),
-        TEST(without_caches_each_free_reaches_the_region),
-        TEST(a_handler_amid_our_work_uses_the_next_allocator),
-        TEST(on_several_nodes_blocks_wait_for_their_zone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    for (size_t i = 0; i < fl_cases.n; i++) {
+        fl_cases.test[i].initial_state = (void *)fl_cases.test[i].test_func;
+        fl_cases.test[i].test_func = in_a_thread;
+    }
+    return RUN_CASES(.setup = each);
 }

@@ -1,23 +1,8 @@
 /* malloc_trim, once and again and again, and fl_release: what goes back and what stays. */
-#include "alloc/alloc.h"
-#include "unit/cmocka_all.h"
-#include "unit/region_fixture.h"
+#include "cases.h"
+#include "unit/route_fixture.h"
 
-#include <errno.h>
 #include <malloc.h>
-#include <stdlib.h>
-#include <string.h>
-
-struct fl_route fl_route;
-
-static void boot_nothing(void)
-{
-}
-
-static void note_nothing(struct fl_cache *c)
-{
-    (void)c;
-}
 
 static int passed_on;
 
@@ -28,29 +13,16 @@ static int next_trim(size_t pad)
     return 0;
 }
 
-static int each(void **state)
+static void each(void)
 {
-    (void)state;
-    region_begin(NULL);
     passed_on = 0;
-    fl_route = (struct fl_route){
-        .threshold = KIB(64),
-        .window_base = region.space.window.all.base,
-        .window_len = region.space.window.all.len,
-        .next = {.malloc = malloc, .free = free, .trim = next_trim},
-        .region = &region,
-        .booted = FL_BOOT_DONE,
-        .boot = boot_nothing,
-        .thread_ends = note_nothing,
-        .first_large = boot_nothing,
-    };
+    route_begin();
+    fl_route.next.trim = next_trim;
     fl_trim_choose(FL_TRIM_AUTO);
-    return 0;
 }
 
-static void trim_gives_all_that_is_free(void **state)
+CASE(trim_gives_all_that_is_free)
 {
-    (void)state;
     void *p = fl_malloc_large(MIB(40));
     fl_free_ours(p);
     assert_int_equal(fl_trim(MIB(64)), 0); /* its pad stays, as malloc_trim(3) has it */
@@ -75,9 +47,8 @@ static int step_and_trim(size_t len)
     return fl_trim_call(0);
 }
 
-static void trims_in_a_row_leave_what_the_steps_between_use(void **state)
+CASE(trims_in_a_row_leave_what_the_steps_between_use)
 {
-    (void)state;
     region.config.tick_ns = 1000;
     fake.now_ns = 1000000;
     for (int i = 0; i < 3; i++) { /* a program that calls it once or twice has all back */
@@ -106,9 +77,8 @@ static void trims_in_a_row_leave_what_the_steps_between_use(void **state)
     assert_sound();
 }
 
-static void trims_give_all_or_nothing_where_the_user_says_so(void **state)
+CASE(trims_give_all_or_nothing_where_the_user_says_so)
 {
-    (void)state;
     fl_trim_choose(FL_TRIM_GIVE);
     for (int i = 1; i < 20; i++) {
         assert_int_equal(step_and_trim(MIB(40)), 1);
@@ -120,9 +90,8 @@ static void trims_give_all_or_nothing_where_the_user_says_so(void **state)
     assert_int_equal(region.held.populated, MIB(40));
 }
 
-static void release_leaves_as_much_as_it_is_told(void **state)
+CASE(release_leaves_as_much_as_it_is_told)
 {
-    (void)state;
     fl_route.caches = true; /* in this test alone: the thread's stays */
     void *p = fl_malloc_large(MIB(40)), *q = fl_malloc_large(KIB(200)),
          *r = fl_malloc_large(MIB(7));
@@ -140,15 +109,4 @@ static void release_leaves_as_much_as_it_is_told(void **state)
     assert_sound();
 }
 
-#define TEST(f) cmocka_unit_test_setup(f, each)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(trim_gives_all_that_is_free),
-        TEST(trims_in_a_row_leave_what_the_steps_between_use),
-        TEST(trims_give_all_or_nothing_where_the_user_says_so),
-        TEST(release_leaves_as_much_as_it_is_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = each)

@@ -1,9 +1,6 @@
 /* Numbers, sizes, words and edit distance: tables, the overflows among them. */
 #include "base/base.h"
-#include "unit/cmocka_all.h"
-
-#include <errno.h>
-#include <string.h>
+#include "cases.h"
 
 struct number {
     const char *text;
@@ -22,7 +19,7 @@ static void check_table(int (*parse)(const char *, uint64_t *), const struct num
     }
 }
 
-static void plain_numbers_are_decimal_and_whole(void **state)
+CASE(plain_numbers_are_decimal_and_whole)
 {
     static const struct number table[] = {
         {"0", 0, 0},
@@ -40,11 +37,10 @@ static void plain_numbers_are_decimal_and_whole(void **state)
         {"1e3", -EINVAL, 0},
         {"1K", -EINVAL, 0},
     };
-    (void)state;
     check_table(fl_parse_u64, table, sizeof table / sizeof table[0]);
 }
 
-static void sizes_take_one_binary_unit(void **state)
+CASE(sizes_take_one_binary_unit)
 {
     static const struct number table[] = {
         {"4096", 0, 4096},
@@ -73,16 +69,14 @@ static void sizes_take_one_binary_unit(void **state)
         {"1.5G", -EINVAL, 0},
         {"-1K", -EINVAL, 0},
     };
-    (void)state;
     check_table(fl_parse_size, table, sizeof table / sizeof table[0]);
 }
 
-static void booleans_are_a_closed_list_of_words(void **state)
+CASE(booleans_are_a_closed_list_of_words)
 {
     static const char *const yes[] = {"1", "on", "yes", "true"};
     static const char *const no[] = {"0", "off", "no", "false", ""};
     static const char *const neither[] = {"2", "ON", "yes ", "y", "tru", "-1"};
-    (void)state;
     for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {
         assert_int_equal(fl_parse_bool(yes[i]), 1);
     }
@@ -94,12 +88,11 @@ static void booleans_are_a_closed_list_of_words(void **state)
     }
 }
 
-static void number_after_a_key_is_found_or_absent(void **state)
+CASE(number_after_a_key_is_found_or_absent)
 {
     const char *text =
         "MemTotal:       100 kB\nMemAvailable:\t 42 kB\nEmpty:\nHugePages_Total:    x\n";
     uint64_t v = 7;
-    (void)state;
     assert_true(fl_parse_after(text, "MemAvailable:", &v));
     assert_int_equal(v, 42);
     assert_true(fl_parse_after("2097152\n", "", &v));
@@ -112,7 +105,7 @@ static void number_after_a_key_is_found_or_absent(void **state)
     assert_false(fl_parse_after("k 18446744073709551616", "k", &v));
 }
 
-static void edit_distance_counts_single_letters(void **state)
+CASE(edit_distance_counts_single_letters)
 {
     static const struct {
         const char *a, *b;
@@ -131,7 +124,6 @@ static void edit_distance_counts_single_letters(void **state)
         {"ab", "ba", 2},
     };
     char longer[200], other[200];
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         assert_int_equal(fl_edit_distance(table[i].a, table[i].b), table[i].edits);
         assert_int_equal(fl_edit_distance(table[i].b, table[i].a), table[i].edits);
@@ -162,7 +154,7 @@ static const char *spans(const char *list)
     return text;
 }
 
-static void lists_are_spans_between_commas(void **state)
+CASE(lists_are_spans_between_commas)
 {
     static const char *const table[][2] = {
         {"", "."},
@@ -183,13 +175,12 @@ static void lists_are_spans_between_commas(void **state)
         {"99999999999999999999", "!"},
         {"0-99999999999999999999", "!"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         assert_string_equal(spans(table[i][0]), table[i][1]);
     }
 }
 
-static void decimals_are_millionths(void **state)
+CASE(decimals_are_millionths)
 {
     static const struct number table[] = {
         {"0", 0, 0},
@@ -212,20 +203,7 @@ static void decimals_are_millionths(void **state)
         {"1,5", -EINVAL, 0},
         {" 1", -EINVAL, 0},
     };
-    (void)state;
     check_table(fl_parse_millionths, table, sizeof table / sizeof table[0]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_numbers_are_decimal_and_whole),
-        cmocka_unit_test(sizes_take_one_binary_unit),
-        cmocka_unit_test(decimals_are_millionths),
-        cmocka_unit_test(booleans_are_a_closed_list_of_words),
-        cmocka_unit_test(number_after_a_key_is_found_or_absent),
-        cmocka_unit_test(lists_are_spans_between_commas),
-        cmocka_unit_test(edit_distance_counts_single_letters),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

@@ -1,8 +1,6 @@
 /* Sorting by keys, and the scratch that it is done in. */
 #include "base/base.h"
-#include "unit/cmocka_all.h"
-
-#include <string.h>
+#include "cases.h"
 
 enum { MOST = 500 };
 
@@ -28,9 +26,8 @@ static void sort(size_t n, unsigned shift, uint64_t kinds)
     assert_true(fl_sort(order, key, n, room_of(fl_sort_cost(n))));
 }
 
-static void keys_come_out_in_order(void **state)
+CASE(keys_come_out_in_order)
 {
-    (void)state;
     for (unsigned shift = 0; shift < 64; shift += 9) {
         for (size_t n = 0; n <= MOST; n += n < 4 ? 1 : 62) {
             uint64_t seen = 0;
@@ -44,27 +41,24 @@ static void keys_come_out_in_order(void **state)
     }
 }
 
-static void equal_keys_keep_their_order(void **state)
+CASE(equal_keys_keep_their_order)
 {
-    (void)state;
     sort(MOST, 20, 3);
     for (size_t i = 1; i < MOST; i++) {
         assert_true(key[order[i - 1]] < key[order[i]] || order[i - 1] > order[i]);
     }
 }
 
-static void too_little_room_is_an_answer(void **state)
+CASE(too_little_room_is_an_answer)
 {
-    (void)state;
     for (uint32_t i = 0; i < MOST; i++) {
         order[i] = i;
     }
     assert_false(fl_sort(order, key, MOST, room_of(fl_sort_cost(MOST) - 1)));
 }
 
-static void what_does_not_fit_ends_a_bump(void **state)
+CASE(what_does_not_fit_ends_a_bump)
 {
-    (void)state;
     struct fl_bump b = room_of((size_t)3 * FL_CACHE_LINE);
 
     assert_ptr_equal(fl_bump_carve(&b, 1, 1), scratch);
@@ -75,13 +69,4 @@ static void what_does_not_fit_ends_a_bump(void **state)
     assert_null(fl_bump_carve(&b, 1, 1));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_come_out_in_order),
-        cmocka_unit_test(equal_keys_keep_their_order),
-        cmocka_unit_test(too_little_room_is_an_answer),
-        cmocka_unit_test(what_does_not_fit_ends_a_bump),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

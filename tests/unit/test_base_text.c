@@ -1,13 +1,10 @@
 /* Text that is cut and never overrun; ranges and rounding. */
 #include "base/base.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 
-#include <string.h>
-
-static void text_is_cut_at_its_end_and_stays_terminated(void **state)
+CASE(text_is_cut_at_its_end_and_stays_terminated)
 {
     char buf[8];
-    (void)state;
     memset(buf, '#', sizeof buf);
     struct fl_text t = fl_text_on(buf, 6);
     assert_string_equal(buf, "");
@@ -21,10 +18,9 @@ static void text_is_cut_at_its_end_and_stays_terminated(void **state)
     assert_int_equal(buf[7], '#');
 }
 
-static void text_of_one_byte_holds_nothing(void **state)
+CASE(text_of_one_byte_holds_nothing)
 {
     char buf[2] = {'x', '#'};
-    (void)state;
     struct fl_text t = fl_text_on(buf, 1);
     fl_text_str(&t, "abc");
     fl_text_hex(&t, 255);
@@ -44,9 +40,8 @@ static void assert_text(void (*append)(struct fl_text *, uint64_t), uint64_t v, 
     assert_int_equal(t.len, strlen(want));
 }
 
-static void numbers_are_written_in_full(void **state)
+CASE(numbers_are_written_in_full)
 {
-    (void)state;
     assert_text(fl_text_u64, 0, "0");
     assert_text(fl_text_u64, 10, "10");
     assert_text(fl_text_u64, UINT64_MAX, "18446744073709551615");
@@ -55,9 +50,8 @@ static void numbers_are_written_in_full(void **state)
     assert_text(fl_text_hex, UINT64_MAX, "0xffffffffffffffff");
 }
 
-static void sizes_take_the_largest_unit_that_divides(void **state)
+CASE(sizes_take_the_largest_unit_that_divides)
 {
-    (void)state;
     assert_text(fl_text_size, 0, "0");
     assert_text(fl_text_size, 1, "1");
     assert_text(fl_text_size, 1023, "1023");
@@ -69,7 +63,7 @@ static void sizes_take_the_largest_unit_that_divides(void **state)
     assert_text(fl_text_size, 1ull << 60, "1048576T");
 }
 
-static void millionths_have_no_zeros_behind(void **state)
+CASE(millionths_have_no_zeros_behind)
 {
     static const struct {
         uint64_t v;
@@ -81,7 +75,6 @@ static void millionths_have_no_zeros_behind(void **state)
                  {1500000, "1.5"},
                  {1000010, "1.00001"},
                  {UINT64_MAX, "18446744073709.551615"}};
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         char text[32];
         struct fl_text t = fl_text_on(text, sizeof text);
@@ -90,11 +83,10 @@ static void millionths_have_no_zeros_behind(void **state)
     }
 }
 
-static void sizes_read_back_what_was_written(void **state)
+CASE(sizes_read_back_what_was_written)
 {
     static const uint64_t values[] = {0,          1,          4096,       65537,
                                       1ull << 31, 3ull << 40, 1ull << 46, UINT64_MAX};
-    (void)state;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         char buf[32];
         uint64_t back = 1;
@@ -105,9 +97,8 @@ static void sizes_read_back_what_was_written(void **state)
     }
 }
 
-static void rounding_moves_to_the_nearest_multiple(void **state)
+CASE(rounding_moves_to_the_nearest_multiple)
 {
-    (void)state;
     assert_true(fl_is_pow2(1) && fl_is_pow2(4096) && fl_is_pow2((size_t)1 << 63));
     assert_false(fl_is_pow2(0) || fl_is_pow2(3) || fl_is_pow2(SIZE_MAX));
     assert_int_equal(fl_align_down(4095, 4096), 0);
@@ -117,7 +108,7 @@ static void rounding_moves_to_the_nearest_multiple(void **state)
     assert_int_equal(fl_align_up(0, 4096), 0);
 }
 
-static void inner_range_is_the_whole_units_or_nothing(void **state)
+CASE(inner_range_is_the_whole_units_or_nothing)
 {
     static const struct {
         struct fl_range r;
@@ -129,7 +120,6 @@ static void inner_range_is_the_whole_units_or_nothing(void **state)
         {{0x1fff, 0x2000}, 0, 0},           {{0x2000, 0}, 0, 0},
         {{0x1000, 0x2fff}, 0, 0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         struct fl_range in = fl_range_inner(table[i].r, 0x2000);
         assert_int_equal(in.len, table[i].len);
@@ -139,17 +129,4 @@ static void inner_range_is_the_whole_units_or_nothing(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_cut_at_its_end_and_stays_terminated),
-        cmocka_unit_test(text_of_one_byte_holds_nothing),
-        cmocka_unit_test(numbers_are_written_in_full),
-        cmocka_unit_test(sizes_take_the_largest_unit_that_divides),
-        cmocka_unit_test(millionths_have_no_zeros_behind),
-        cmocka_unit_test(sizes_read_back_what_was_written),
-        cmocka_unit_test(rounding_moves_to_the_nearest_multiple),
-        cmocka_unit_test(inner_range_is_the_whole_units_or_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

@@ -1,9 +1,6 @@
 /* Clearing past the caches: every byte asked for, and none beside it. */
 #include "base/base.h"
-#include "unit/cmocka_all.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "cases.h"
 
 enum { AROUND = 256, LONGEST = 3 * FL_CACHE_LINE + 1 };
 
@@ -19,9 +16,8 @@ static size_t count(const unsigned char *p, size_t len, unsigned char what)
     return n;
 }
 
-static void exactly_the_bytes_asked_for_are_cleared(void **state)
+CASE(exactly_the_bytes_asked_for_are_cleared)
 {
-    (void)state;
     for (size_t skew = 0; skew < FL_CACHE_LINE; skew++) {
         for (size_t len = 0; len + skew <= LONGEST; len++) {
             unsigned char *p = memory + AROUND + skew;
@@ -33,11 +29,10 @@ static void exactly_the_bytes_asked_for_are_cleared(void **state)
     }
 }
 
-static void a_huge_page_and_some_is_cleared(void **state)
+CASE(a_huge_page_and_some_is_cleared)
 {
     size_t len = 2 * FL_MIB + 3;
     unsigned char *p = malloc(len + 2);
-    (void)state;
     assert_non_null(p);
     memset(p, 0xa5, len + 2);
     fl_zero_streaming(p + 1, len);
@@ -47,12 +42,4 @@ static void a_huge_page_and_some_is_cleared(void **state)
     free(p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exactly_the_bytes_asked_for_are_cleared),
-        cmocka_unit_test(a_huge_page_and_some_is_cleared),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

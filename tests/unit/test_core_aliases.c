@@ -1,34 +1,16 @@
 /* Names that users of other frameworks have in their environment: what each comes to, written out
  * by hand from their documentation. */
-#include "core/core.h"
-#include "unit/cmocka_all.h"
-#include "unit/fake_sys.h"
-
-#include <string.h>
+#include "cases.h"
+#include "unit/options_fixture.h"
 
 #define MIB(n) ((uint64_t)(n) << 20)
 
 enum { NAIVE = 1, ROUND, UNPOOLED, NAIVE_BEST_FIT, AUTO_GROWTH };
 
-static struct fl_options o;
-
-static int each(void **state)
-{
-    (void)state;
-    fake_install();
-    return 0;
-}
-
-/* At most three entries, of which the later may be NULL. */
 static void read_three(const char *a, const char *b, const char *c)
 {
-    const char *entries[] = {a, b, c, NULL};
-    char *env[4];
-
-    memcpy(env, entries, sizeof env); /* environ is not const by tradition */
-    fake_install();
-    fl_options_read(&o, env);
-    fl_options_aliases(&o, env);
+    READ(a, b, c);
+    fl_options_aliases(&o, environment);
 }
 
 static const struct {
@@ -78,9 +60,8 @@ static const struct {
     {"ENABLE_MEMORY_OPTIMIZATION=0", FL_OPTION_steps, FL_STEPS_OFF},
 };
 
-static void each_name_means_this(void **state)
+CASE(each_name_means_this)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof meant / sizeof meant[0]; i++) {
         read_three("PATH=/bin", meant[i].entry, "HOME=/");
         if (o.value[meant[i].id] != meant[i].value) {
@@ -92,7 +73,7 @@ static void each_name_means_this(void **state)
     }
 }
 
-static void what_says_no_says_nothing(void **state)
+CASE(what_says_no_says_nothing)
 {
     static const char *const table[] = {"MXNET_USE_NAIVE_STORAGE_MANAGER=0",
                                         "ENABLE_MEMORY_OPTIMIZATION=1",
@@ -104,7 +85,6 @@ static void what_says_no_says_nothing(void **state)
                                         "=1",
                                         "M=1",
                                         ""};
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         read_three(table[i], NULL, NULL);
         for (int id = 0; id < FL_OPTION_COUNT; id++) {
@@ -115,7 +95,7 @@ static void what_says_no_says_nothing(void **state)
     fl_options_aliases(&o, NULL); /* AT_SECURE */
 }
 
-static void what_is_not_understood_has_one_line_and_the_default(void **state)
+CASE(what_is_not_understood_has_one_line_and_the_default)
 {
     static const struct {
         const char *entry;
@@ -143,7 +123,6 @@ static void what_is_not_understood_has_one_line_and_the_default(void **state)
         {"FLAGS_fast_eager_deletion_mode=2", FL_OPTION_gpu_fast_gc, 1},
         {"MAX_STATISTIC_STEP=many", FL_OPTION_plan_max, 4},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         char line[128] = "faultless: ";
         strcat(strcat(line, table[i].entry), " is not understood; ignored\n");
@@ -156,7 +135,7 @@ static void what_is_not_understood_has_one_line_and_the_default(void **state)
 }
 
 /* Whatever the order in which they stand. */
-static void of_several_the_first_in_the_table_counts(void **state)
+CASE(of_several_the_first_in_the_table_counts)
 {
     static const struct {
         const char *wins, *loses;
@@ -180,7 +159,6 @@ static void of_several_the_first_in_the_table_counts(void **state)
          MIB(1)},
         {"FAULTLESS_PLAN_MAX=3", "MAX_STATISTIC_STEP=10", FL_OPTION_plan_max, 3},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         for (int turn = 0; turn < 2; turn++) {
             read_three(turn == 0 ? table[i].wins : table[i].loses,
@@ -193,43 +171,27 @@ static void of_several_the_first_in_the_table_counts(void **state)
     }
 }
 
-static void confirm_tells_whose_name_it_was(void **state)
+CASE(confirm_tells_whose_name_it_was)
 {
-    (void)state;
     read_three("FLAGS_eager_delete_tensor_gb=-1", "MXNET_GPU_MEM_POOL_PAGE_SIZE=65536",
                "FLAGS_allocator_strategy=auto_growth");
     fl_options_confirm(&o);
-    assert_non_null(
-        strstr(fake.said, "faultless: FLAGS_eager_delete_tensor_gb=-1 (environment)\n"));
-    assert_non_null(
-        strstr(fake.said, "faultless: MXNET_GPU_MEM_POOL_PAGE_SIZE=64K (environment)\n"));
-    assert_non_null(
-        strstr(fake.said, "FAULTLESS_GPU_STRATEGY=auto_growth (environment, by another name)\n"));
+    assert_says(fake.said, "faultless: FLAGS_eager_delete_tensor_gb=-1 (environment)\n");
+    assert_says(fake.said, "faultless: MXNET_GPU_MEM_POOL_PAGE_SIZE=64K (environment)\n");
+    assert_says(fake.said, "FAULTLESS_GPU_STRATEGY=auto_growth (environment, by another name)\n");
 }
 
 /* What has no name but others' is no option of ours, and is not said where it is not set. */
-static void a_setting_of_others_has_no_variable_of_ours(void **state)
+CASE(a_setting_of_others_has_no_variable_of_ours)
 {
-    (void)state;
     read_three("FAULTLESS_GPU_RESERVE=7", NULL, NULL);
     assert_int_equal(o.value[FL_OPTION_gpu_reserve], 5);
     assert_int_equal(o.nbad, 1);
-    assert_non_null(strstr(fake.said, "FAULTLESS_GPU_RESERVE is not an option; did you mean "));
+    assert_says(fake.said, "FAULTLESS_GPU_RESERVE is not an option; did you mean ");
     fake_install();
     fl_options_confirm(&o);
     assert_null(strstr(fake.said, "RESERVE"));
     assert_null(strstr(fake.said, "reserve"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(each_name_means_this, each),
-        cmocka_unit_test_setup(what_says_no_says_nothing, each),
-        cmocka_unit_test_setup(what_is_not_understood_has_one_line_and_the_default, each),
-        cmocka_unit_test_setup(of_several_the_first_in_the_table_counts, each),
-        cmocka_unit_test_setup(confirm_tells_whose_name_it_was, each),
-        cmocka_unit_test_setup(a_setting_of_others_has_no_variable_of_ours, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = fake_install)

@@ -1,9 +1,7 @@
 /* What may still be taken and held: the machine, the cgroups above us, the limits that count
  * maps. */
+#include "cases.h"
 #include "unit/memory_fixture.h"
-
-#include <stdio.h>
-#include <string.h>
 
 /* `room` of `total` is left, half of which stays for what is touched. */
 static void assert_left(uint64_t room, uint64_t total)
@@ -14,9 +12,8 @@ static void assert_left(uint64_t room, uint64_t total)
     assert_int_equal(m.eager, room > total / 2 ? room - total / 2 : 0);
 }
 
-static void memavailable_alone(void **state)
+CASE(memavailable_alone)
 {
-    (void)state;
     assert_left(GIB(14), GIB(16));
     assert_int_equal(look().most, GIB(16));
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8388609 kB\n");
@@ -39,25 +36,22 @@ static void assert_unknown(void)
     assert_false(m.bounded);
 }
 
-static void unknown_is_no_limit(void **state)
+CASE(unknown_is_no_limit)
 {
-    (void)state;
     fake_file("/proc/meminfo", NULL);
     assert_unknown();
     fake_file("/proc/meminfo", "MemTotal: 1 kB\n"); /* before Linux 3.14 */
     assert_unknown();
 }
 
-static void cgroup_v2_room_is_limit_less_usage(void **state)
+CASE(cgroup_v2_room_is_limit_less_usage)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "0::/job\n");
-    fake_file("/sys/fs/cgroup/job/memory.max", "4294967296\n");
-    fake_file("/sys/fs/cgroup/job/memory.current", "3221225472\n");
+    GROUP_V2("job/", "4294967296\n", "3221225472\n");
     assert_left(GIB(1), GIB(4));
 }
 
-static void the_lower_of_max_and_high_counts(void **state)
+CASE(the_lower_of_max_and_high_counts)
 {
     static const struct {
         const char *max, *high;
@@ -67,7 +61,6 @@ static void the_lower_of_max_and_high_counts(void **state)
         {"4294967296\n", "3221225472\n", GIB(3)}, {"3221225472\n", "4294967296\n", GIB(3)},
         {"max\n", "3221225472\n", GIB(3)},        {NULL, "3221225472\n", GIB(3)},
     };
-    (void)state;
     fake_file("/proc/self/cgroup", "0::/job\n");
     fake_file("/sys/fs/cgroup/job/memory.current", "1073741824\n");
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -84,9 +77,8 @@ static void the_lower_of_max_and_high_counts(void **state)
 }
 
 /* What could be reclaimed is read only where it can make a difference. */
-static void statistics_are_read_where_they_count(void **state)
+CASE(statistics_are_read_where_they_count)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "0::/job\n");
     fake_file("/sys/fs/cgroup/job/memory.max", "34359738368\n"); /* 32 of 16 GiB */
     fake_file("/sys/fs/cgroup/job/memory.current", "1073741824\n");
@@ -108,19 +100,16 @@ static void statistics_are_read_where_they_count(void **state)
     assert_int_equal(m.unused, GIB(20));
     /* Of 10 GiB 7 are unused, 2 of them eager; the machine has 9, and 1. */
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 9437184 kB\n");
-    fake_file("/sys/fs/cgroup/job/memory.max", "10737418240\n");
-    fake_file("/sys/fs/cgroup/job/memory.current", "3221225472\n");
+    GROUP_V2("job/", "10737418240\n", "3221225472\n");
     m = look();
     assert_int_equal(m.headroom, GIB(8));
     assert_int_equal(m.eager, GIB(1));
 }
 
-static void cgroup_inactive_files_count_as_room(void **state)
+CASE(cgroup_inactive_files_count_as_room)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "0::/job\n");
-    fake_file("/sys/fs/cgroup/job/memory.max", "4294967296\n");
-    fake_file("/sys/fs/cgroup/job/memory.current", "4294967296\n");
+    GROUP_V2("job/", "4294967296\n", "4294967296\n");
     assert_left(0, GIB(4));
     fake_file("/sys/fs/cgroup/job/memory.stat",
               "anon 1\nfile 9\nactive_file 7\ninactive_file 2147483648\n");
@@ -129,97 +118,78 @@ static void cgroup_inactive_files_count_as_room(void **state)
     assert_left(GIB(4), GIB(4)); /* never more than the limit */
 }
 
-static void cgroup_ancestors_bind_too(void **state)
+CASE(cgroup_ancestors_bind_too)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "0::/user/job/task\n");
-    fake_file("/sys/fs/cgroup/user/job/task/memory.max", "max\n");
-    fake_file("/sys/fs/cgroup/user/job/task/memory.current", "10\n");
-    fake_file("/sys/fs/cgroup/user/job/memory.max", "6442450944\n");
-    fake_file("/sys/fs/cgroup/user/job/memory.current", "1073741824\n");
+    GROUP_V2("user/job/task/", "max\n", "10\n");
+    GROUP_V2("user/job/", "6442450944\n", "1073741824\n");
     assert_left(GIB(5), GIB(6));
-    fake_file("/sys/fs/cgroup/user/memory.max", "1073741824\n");
-    fake_file("/sys/fs/cgroup/user/memory.current", "2147483648\n");
+    GROUP_V2("user/", "1073741824\n", "2147483648\n");
     assert_left(0, GIB(1)); /* over its limit already */
 }
 
 /* Paths may hold what looks like a controller's name, and v1 mounts several controllers at once. */
-static void cgroup_is_known_by_its_controllers_alone(void **state)
+CASE(cgroup_is_known_by_its_controllers_alone)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "1:name=memory:/one\n0::/a:memory:b,memory:c\n");
-    fake_file("/sys/fs/cgroup/a:memory:b,memory:c/memory.max", "6442450944\n");
-    fake_file("/sys/fs/cgroup/a:memory:b,memory:c/memory.current", "1073741824\n");
+    GROUP_V2("a:memory:b,memory:c/", "6442450944\n", "1073741824\n");
     assert_left(GIB(5), GIB(6));
     fake_file("/proc/self/cgroup", "5:cpu,cpuacct:/two\n4:memory,pids:/one\n0::/a\n");
-    fake_file("/sys/fs/cgroup/memory/one/memory.limit_in_bytes", "4294967296\n");
-    fake_file("/sys/fs/cgroup/memory/one/memory.usage_in_bytes", "1073741824\n");
+    GROUP_V1("one/", "4294967296\n", "1073741824\n");
     assert_left(GIB(3), GIB(4));
     fake_file("/proc/self/cgroup", "4:pids,memory:/one");
     assert_left(GIB(3), GIB(4));
 }
 
-static void cgroup_of_the_root_or_with_max_does_not_bind(void **state)
+CASE(cgroup_of_the_root_or_with_max_does_not_bind)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "0::/\n");
     assert_left(GIB(14), GIB(16));
     fake_file("/proc/self/cgroup", "0::/job\n");
-    fake_file("/sys/fs/cgroup/job/memory.max", "max\n");
-    fake_file("/sys/fs/cgroup/job/memory.current", "1\n");
+    GROUP_V2("job/", "max\n", "1\n");
     assert_left(GIB(14), GIB(16));
 }
 
-static void cgroup_namespace_root_has_its_limit_at_the_mount(void **state)
+CASE(cgroup_namespace_root_has_its_limit_at_the_mount)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "0::/\n");
-    fake_file("/sys/fs/cgroup/memory.max", "2147483648\n");
-    fake_file("/sys/fs/cgroup/memory.current", "1073741824\n");
+    GROUP_V2("", "2147483648\n", "1073741824\n");
     assert_left(GIB(1), GIB(2));
     fake_forget();
     (void)look(); /* cgroup, memory.max, .high, .current, .stat, overcommit_memory, meminfo: once */
     assert_int_equal(fake.count[FAKE_READ_FILE], 7);
 }
 
-static void cgroup_v1_counts_what_is_below_it(void **state)
+CASE(cgroup_v1_counts_what_is_below_it)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "12:cpu,cpuacct:/x\n5:memory:/docker/abc\n1:name=systemd:/x\n");
-    fake_file("/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "3221225472\n");
-    fake_file("/sys/fs/cgroup/memory/docker/abc/memory.usage_in_bytes", "2147483648\n");
+    GROUP_V1("docker/abc/", "3221225472\n", "2147483648\n");
     fake_file("/sys/fs/cgroup/memory/docker/abc/memory.stat",
               "inactive_file 1\ntotal_inactive_file 1073741824\n");
     assert_left(GIB(2), GIB(3));
 }
 
-static void cgroup_v1_path_that_is_not_mounted_leaves_the_ancestors(void **state)
+CASE(cgroup_v1_path_that_is_not_mounted_leaves_the_ancestors)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "5:memory:/docker/abc\n0::/\n");
-    fake_file("/sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n");
-    fake_file("/sys/fs/cgroup/memory/memory.usage_in_bytes", "0\n");
+    GROUP_V1("", "1073741824\n", "0\n");
     assert_left(GIB(1), GIB(1));
 }
 
-static void cgroup_v1_without_limit_says_a_huge_number(void **state)
+CASE(cgroup_v1_without_limit_says_a_huge_number)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "5:memory:/\n");
-    fake_file("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-    fake_file("/sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n");
+    GROUP_V1("", "9223372036854771712\n", "1\n");
     assert_left(GIB(14), GIB(16));
     fake_file("/proc/meminfo", NULL);
     assert_unknown();
 }
 
 /* The kernel has each controller in one hierarchy: files of the other are not looked for. */
-static void the_version_that_has_memory_counts(void **state)
+CASE(the_version_that_has_memory_counts)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "5:memory:/a\n0::/b\n");
-    fake_file("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "3221225472\n");
-    fake_file("/sys/fs/cgroup/memory/a/memory.usage_in_bytes", "0\n");
+    GROUP_V1("a/", "3221225472\n", "0\n");
     fake_forget();
     assert_left(GIB(3), GIB(3));
     fake_forget();
@@ -227,24 +197,19 @@ static void the_version_that_has_memory_counts(void **state)
     /* cgroup, limits of the group and the mount, overcommit_memory, meminfo, usage, statistics */
     assert_int_equal(fake.count[FAKE_READ_FILE], 7);
     fake_file("/proc/self/cgroup", "5:cpu:/a\n0::/b\n");
-    fake_file("/sys/fs/cgroup/b/memory.max", "2147483648\n");
-    fake_file("/sys/fs/cgroup/b/memory.current", "0\n");
+    GROUP_V2("b/", "2147483648\n", "0\n");
     assert_left(GIB(2), GIB(2));
     fake_file("/proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 1048576 kB\n");
     assert_left(GIB(1), GIB(1));
 }
 
 /* The least headroom and the least eager part need not come from the same bound. */
-static void each_figure_is_the_least_of_all_bounds(void **state)
+CASE(each_figure_is_the_least_of_all_bounds)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "5:memory:/a/b/c\n");
-    fake_file("/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "8589934592\n");
-    fake_file("/sys/fs/cgroup/memory/a/b/memory.usage_in_bytes", "2147483648\n"); /* 6, 2 */
-    fake_file("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "12884901888\n");
-    fake_file("/sys/fs/cgroup/memory/a/memory.usage_in_bytes", "5368709120\n"); /* 7, 1 */
-    fake_file("/sys/fs/cgroup/memory/a/b/c/memory.limit_in_bytes", "6442450944\n");
-    fake_file("/sys/fs/cgroup/memory/a/b/c/memory.usage_in_bytes", "1073741824\n"); /* 5, 2 */
+    GROUP_V1("a/b/", "8589934592\n", "2147483648\n");   /* 6, 2 */
+    GROUP_V1("a/", "12884901888\n", "5368709120\n");    /* 7, 1 */
+    GROUP_V1("a/b/c/", "6442450944\n", "1073741824\n"); /* 5, 2 */
     struct fl_memory m = look();
     assert_int_equal(m.headroom, GIB(5));
     assert_int_equal(m.eager, GIB(1));
@@ -253,7 +218,7 @@ static void each_figure_is_the_least_of_all_bounds(void **state)
     assert_true(m.keep == UINT64_MAX); /* cgroups count pages, not maps */
 }
 
-static void limits_that_count_maps_keep_an_eighth(void **state)
+CASE(limits_that_count_maps_keep_an_eighth)
 {
     static const struct {
         uint64_t as, data;
@@ -273,7 +238,6 @@ static void limits_that_count_maps_keep_an_eighth(void **state)
         {GIB(16), UINT64_MAX, "2\n", GIB(8) / 8, true},
         {GIB(4), UINT64_MAX, "2\n", GIB(4) / 8, true},
     };
-    (void)state;
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 14680064 kB\n"
                                "CommitLimit:     8388608 kB\nCommitted_AS:  1 kB\n");
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -290,12 +254,11 @@ static void limits_that_count_maps_keep_an_eighth(void **state)
 }
 
 /* Deeper than there is room to remember, and longer than a path may be. */
-static void deep_cgroups_are_survived(void **state)
+CASE(deep_cgroups_are_survived)
 {
     static char line[2048] = "0::", file[FL_CGROUP_LEVELS + 2][FL_CGROUP_PATH + 16];
     static char current[FL_CGROUP_PATH + 16];
     char folder[FL_CGROUP_PATH] = "/sys/fs/cgroup";
-    (void)state;
     for (size_t i = 0; i < FL_CGROUP_LEVELS + 2; i++) {
         strcat(folder, "/d");
         strcat(line, "/d");
@@ -315,26 +278,4 @@ static void deep_cgroups_are_survived(void **state)
     assert_left(GIB(14), GIB(16));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(memavailable_alone, each),
-        cmocka_unit_test_setup(unknown_is_no_limit, each),
-        cmocka_unit_test_setup(cgroup_v2_room_is_limit_less_usage, each),
-        cmocka_unit_test_setup(cgroup_inactive_files_count_as_room, each),
-        cmocka_unit_test_setup(cgroup_ancestors_bind_too, each),
-        cmocka_unit_test_setup(cgroup_is_known_by_its_controllers_alone, each),
-        cmocka_unit_test_setup(cgroup_of_the_root_or_with_max_does_not_bind, each),
-        cmocka_unit_test_setup(cgroup_namespace_root_has_its_limit_at_the_mount, each),
-        cmocka_unit_test_setup(cgroup_v1_counts_what_is_below_it, each),
-        cmocka_unit_test_setup(cgroup_v1_path_that_is_not_mounted_leaves_the_ancestors, each),
-        cmocka_unit_test_setup(cgroup_v1_without_limit_says_a_huge_number, each),
-        cmocka_unit_test_setup(the_version_that_has_memory_counts, each),
-        cmocka_unit_test_setup(each_figure_is_the_least_of_all_bounds, each),
-        cmocka_unit_test_setup(limits_that_count_maps_keep_an_eighth, each),
-        cmocka_unit_test_setup(the_lower_of_max_and_high_counts, each),
-        cmocka_unit_test_setup(statistics_are_read_where_they_count, each),
-        cmocka_unit_test_setup(deep_cgroups_are_survived, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = each)

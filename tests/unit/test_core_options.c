@@ -1,15 +1,15 @@
 /* The environment's FAULTLESS_ names: values, origins, and the one line that each mistake gets. */
+#include "cases.h"
 #include "unit/options_fixture.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
+#define NO_SIZE "is not understood (bytes, such as 65536, 64K, 512M or 8G)"
 #define NUMA_WORDS "auto, off, first-touch, local, interleave[:nodes], bind:nodes or balance"
+#define DISABLE_WORDS                                                                              \
+    "commas between any of all, thp, populate, worker, cache, stock, move, uffd, uring, numa or "  \
+    "plan"
 
-static void without_environment_all_is_default(void **state)
+CASE(without_environment_all_is_default)
 {
-    (void)state;
     fl_options_read(&o, NULL);
     assert_int_equal(o.value[FL_OPTION_threshold], 65536);
     assert_int_equal(o.value[FL_OPTION_decay_ms], 10000);
@@ -23,9 +23,8 @@ static void without_environment_all_is_default(void **state)
     assert_string_equal(fake.said, "");
 }
 
-static void each_kind_takes_its_good_values(void **state)
+CASE(each_kind_takes_its_good_values)
 {
-    (void)state;
     READ("PATH=/bin", "FAULTLESS_THRESHOLD=1M", "FAULTLESS_DECAY_MS=0", "FAULTLESS_EAGER_MAX=64g",
          "FAULTLESS_DISABLE=thp,cache", "FAULTLESS_LOG=info", "FAULTLESS_STATS=/tmp/s",
          "FAULTLESS_CONFIRM=yes", "FAULTLESS_LIB=x.so", "FAULTLESS_HOST_SHARE=8",
@@ -47,37 +46,7 @@ static void each_kind_takes_its_good_values(void **state)
     assert_string_equal(fake.said, "");
 }
 
-static void bounds_are_inclusive(void **state)
-{
-    (void)state;
-    READ("FAULTLESS_THRESHOLD=4096", "FAULTLESS_DECAY_MS=3600000", "FAULTLESS_LIMIT=64T");
-    assert_int_equal(o.nbad, 0);
-    assert_int_equal(o.value[FL_OPTION_threshold], 4096);
-    assert_int_equal(o.value[FL_OPTION_decay_ms], 3600000);
-    READ("FAULTLESS_THRESHOLD=1T", "FAULTLESS_STOCK=64T", "FAULTLESS_HOST_SHARE=4096");
-    assert_int_equal(o.nbad, 0);
-    assert_int_equal(o.value[FL_OPTION_host_share], 4096);
-    READ("FAULTLESS_STOCK=0", "FAULTLESS_HOST_SHARE=0");
-    assert_int_equal(o.nbad, 0);
-}
-
-static void each_policy_has_its_number(void **state)
-{
-    (void)state;
-    READ("FAULTLESS_NUMA=auto");
-    assert_int_equal(o.value[FL_OPTION_numa], FL_NUMA_AUTO);
-    READ("FAULTLESS_NUMA=off");
-    assert_int_equal(o.value[FL_OPTION_numa], FL_NUMA_OFF);
-    READ("FAULTLESS_THP=collapse");
-    assert_int_equal(o.value[FL_OPTION_thp], FL_THP_COLLAPSE);
-    READ("FAULTLESS_STEPS=declared");
-    assert_int_equal(o.value[FL_OPTION_steps], FL_STEPS_DECLARED);
-    READ("FAULTLESS_STEPS=off");
-    assert_int_equal(o.value[FL_OPTION_steps], FL_STEPS_OFF);
-    assert_int_equal(o.nbad, 0);
-}
-
-static void nodes_stand_behind_a_colon(void **state)
+CASE(nodes_stand_behind_a_colon)
 {
     static const struct {
         const char *entry, *nodes; /* NULL: none; "!": it is refused */
@@ -105,7 +74,6 @@ static void nodes_stand_behind_a_colon(void **state)
         {"FAULTLESS_NUMA=auto:", "!", FL_NUMA_AUTO},
         {"FAULTLESS_NUMA=:0", "!", FL_NUMA_AUTO},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         bool bad = table[i].nodes != NULL && table[i].nodes[0] == '!';
         READ(table[i].entry);
@@ -119,88 +87,69 @@ static void nodes_stand_behind_a_colon(void **state)
     }
     READ("FAULTLESS_NUMA=bind:0-1");
     fl_options_confirm(&o);
-    assert_non_null(strstr(fake.said, "faultless: FAULTLESS_NUMA=bind:0-1 (environment)\n"));
+    assert_says(fake.said, "faultless: FAULTLESS_NUMA=bind:0-1 (environment)\n");
 }
 
-static void bad_values_get_one_exact_line_and_the_default(void **state)
+CASE(bad_values_get_one_exact_line_and_the_default)
 {
     static const struct {
-        const char *entry, *line;
+        const char *entry, *is;
         enum fl_option_id id;
         uint64_t kept;
     } table[] = {
-        {"FAULTLESS_THRESHOLD=4095",
-         "faultless: FAULTLESS_THRESHOLD=4095 is out of range (4K to 1T); using 64K\n",
-         FL_OPTION_threshold, 65536},
-        {"FAULTLESS_THRESHOLD=64KBs",
-         "faultless: FAULTLESS_THRESHOLD=64KBs is not understood (bytes, such as 65536, 64K, 512M "
-         "or 8G); using 64K\n",
-         FL_OPTION_threshold, 65536},
-        {"FAULTLESS_THRESHOLD=",
-         "faultless: FAULTLESS_THRESHOLD= is not understood (bytes, such as 65536, 64K, 512M or "
-         "8G); using 64K\n",
-         FL_OPTION_threshold, 65536},
+        {"FAULTLESS_THRESHOLD=4095", "is out of range (4K to 1T); using 64K", FL_OPTION_threshold,
+         65536},
+        {"FAULTLESS_THRESHOLD=64KBs", NO_SIZE "; using 64K", FL_OPTION_threshold, 65536},
+        {"FAULTLESS_THRESHOLD=", NO_SIZE "; using 64K", FL_OPTION_threshold, 65536},
         {"FAULTLESS_LIMIT=99999999999999999999",
-         "faultless: FAULTLESS_LIMIT=99999999999999999999 is out of range (0 to 64T); using the "
-         "default, automatic\n",
-         FL_OPTION_limit, 0},
-        {"FAULTLESS_DECAY_MS=10s",
-         "faultless: FAULTLESS_DECAY_MS=10s is not understood (milliseconds, such as 10000); using "
-         "10000\n",
+         "is out of range (0 to 64T); using the default, automatic", FL_OPTION_limit, 0},
+        {"FAULTLESS_DECAY_MS=10s", "is not understood (milliseconds, such as 10000); using 10000",
          FL_OPTION_decay_ms, 10000},
-        {"FAULTLESS_DECAY_MS=3600001",
-         "faultless: FAULTLESS_DECAY_MS=3600001 is out of range (0 to 3600000); using 10000\n",
+        {"FAULTLESS_DECAY_MS=3600001", "is out of range (0 to 3600000); using 10000",
          FL_OPTION_decay_ms, 10000},
-        {"FAULTLESS_LOG=loud",
-         "faultless: FAULTLESS_LOG=loud is not understood (none, warn or info); using warn\n",
-         FL_OPTION_log, FL_LOG_WARN},
+        {"FAULTLESS_LOG=loud", "is not understood (none, warn or info); using warn", FL_OPTION_log,
+         FL_LOG_WARN},
         {"FAULTLESS_CONFIRM=maybe",
-         "faultless: FAULTLESS_CONFIRM=maybe is not understood (1, on, yes or true; 0, off, no or "
-         "false); using 0\n",
-         FL_OPTION_confirm, 0},
-        {"FAULTLESS_DISABLE=thp,turbo",
-         "faultless: FAULTLESS_DISABLE=thp,turbo is not understood (commas between any of all, "
-         "thp, populate, worker, cache, stock, move, uffd, uring, numa or plan); using none\n",
+         "is not understood (1, on, yes or true; 0, off, no or false); using 0", FL_OPTION_confirm,
+         0},
+        {"FAULTLESS_DISABLE=thp,turbo", "is not understood (" DISABLE_WORDS "); using none",
          FL_OPTION_disable, 0},
-        {"FAULTLESS_HOST_SHARE=4097",
-         "faultless: FAULTLESS_HOST_SHARE=4097 is out of range (0 to 4096); using the default, "
-         "automatic\n",
+        {"FAULTLESS_HOST_SHARE=4097", "is out of range (0 to 4096); using the default, automatic",
          FL_OPTION_host_share, 0},
         {"FAULTLESS_HOST_SHARE=1K",
-         "faultless: FAULTLESS_HOST_SHARE=1K is not understood (a whole number of processes); "
-         "using the default, automatic\n",
+         "is not understood (a whole number of processes); using the default, automatic",
          FL_OPTION_host_share, 0},
-        {"FAULTLESS_STOCK=some",
-         "faultless: FAULTLESS_STOCK=some is not understood (bytes, such as 65536, 64K, 512M or "
-         "8G); using the default, a 64th of the peak\n",
+        {"FAULTLESS_STOCK=some", NO_SIZE "; using the default, a 64th of the peak", FL_OPTION_stock,
+         0},
+        {"FAULTLESS_STOCK=65T", "is out of range (0 to 64T); using the default, a 64th of the peak",
          FL_OPTION_stock, 0},
-        {"FAULTLESS_STOCK=65T",
-         "faultless: FAULTLESS_STOCK=65T is out of range (0 to 64T); using the default, a 64th of "
-         "the peak\n",
-         FL_OPTION_stock, 0},
-        {"FAULTLESS_NUMA=first_touch",
-         "faultless: FAULTLESS_NUMA=first_touch is not understood (" NUMA_WORDS "); using auto\n",
+        {"FAULTLESS_NUMA=first_touch", "is not understood (" NUMA_WORDS "); using auto",
          FL_OPTION_numa, FL_NUMA_AUTO},
-        {"FAULTLESS_NUMA=",
-         "faultless: FAULTLESS_NUMA= is not understood (" NUMA_WORDS "); using auto\n",
-         FL_OPTION_numa, FL_NUMA_AUTO},
-        {"FAULTLESS_NUMA=bind:0-",
-         "faultless: FAULTLESS_NUMA=bind:0- is not understood (" NUMA_WORDS "); using auto\n",
-         FL_OPTION_numa, FL_NUMA_AUTO},
+        {"FAULTLESS_NUMA=", "is not understood (" NUMA_WORDS "); using auto", FL_OPTION_numa,
+         FL_NUMA_AUTO},
+        {"FAULTLESS_NUMA=bind:0-", "is not understood (" NUMA_WORDS "); using auto", FL_OPTION_numa,
+         FL_NUMA_AUTO},
+        {"FAULTLESS_DISABLE=th", "is not understood (" DISABLE_WORDS "); using none",
+         FL_OPTION_disable, 0},
+        {"FAULTLESS_STATS_SIGNAL=9",
+         "is not understood (a signal that programs may catch, such as USR1 or 10); using 0",
+         FL_OPTION_stats_signal, 0},
+        {"FAULTLESS_FILL=ones", "is not understood (off, zero, junk or both); using off",
+         FL_OPTION_fill, 0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        char line[256];
+        snprintf(line, sizeof line, "faultless: %s %s\n", table[i].entry, table[i].is);
         READ(table[i].entry);
-        assert_string_equal(fake.said, table[i].line);
+        assert_string_equal(fake.said, line);
         assert_true(o.value[table[i].id] == table[i].kept);
         assert_int_equal(o.origin[table[i].id], FL_ORIGIN_DEFAULT);
         assert_int_equal(o.nbad, 1);
     }
 }
 
-static void unknown_names_are_told_the_nearest(void **state)
+CASE(unknown_names_are_told_the_nearest)
 {
-    (void)state;
     READ("FAULTLESS_TRESHOLD=1M");
     assert_string_equal(
         fake.said,
@@ -214,25 +163,22 @@ static void unknown_names_are_told_the_nearest(void **state)
     assert_int_equal(o.value[FL_OPTION_threshold], 65536);
 }
 
-static void names_without_a_value_are_survived(void **state)
+CASE(names_without_a_value_are_survived)
 {
-    (void)state;
     READ("FAULTLESS_LIMIT", "FAULTLESS_", "FAULTLESS_=1", "FAULTLESS");
     assert_int_equal(o.nbad, 3);
     assert_int_equal(o.value[FL_OPTION_limit], 0);
 }
 
-static void log_none_silences_the_lines_but_not_the_count(void **state)
+CASE(log_none_silences_the_lines_but_not_the_count)
 {
-    (void)state;
     READ("FAULTLESS_LIMIT=x", "FAULTLESS_NOPE=1", "FAULTLESS_LOG=none");
     assert_int_equal(o.nbad, 2);
     assert_string_equal(fake.said, "");
 }
 
-static void every_mistake_counts_for_strict(void **state)
+CASE(every_mistake_counts_for_strict)
 {
-    (void)state;
     READ("FAULTLESS_STRICT=1", "FAULTLESS_LIMIT=x", "FAULTLESS_NOPE=1", "FAULTLESS_LOG=info",
          "FAULTLESS_THRESHOLD=1");
     assert_int_equal(o.value[FL_OPTION_strict], 1);
@@ -240,22 +186,13 @@ static void every_mistake_counts_for_strict(void **state)
     assert_int_equal(o.value[FL_OPTION_log], FL_LOG_INFO);
 }
 
-static void empty_text_is_no_text(void **state)
-{
-    (void)state;
-    READ("FAULTLESS_STATS=");
-    assert_null(o.text[FL_OPTION_stats]);
-    assert_int_equal(o.nbad, 0);
-}
-
 /* Else a file of that name would lie wherever the process is. */
-static void a_word_that_is_no_form_of_statistics_is_refused(void **state)
+CASE(a_word_that_is_no_form_of_statistics_is_refused)
 {
     static const char *const good[] = {"1",      "off",    "table",  "json",   "summary",
                                        "stderr", "./json", "a.json", "/tmp/f", "s-%p"};
     char entry[64], *env[] = {entry, NULL};
 
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         snprintf(entry, sizeof entry, "FAULTLESS_STATS=%s", good[i]);
         fl_options_read(&o, env);
@@ -265,20 +202,21 @@ static void a_word_that_is_no_form_of_statistics_is_refused(void **state)
     READ("FAULTLESS_STATS=jsn");
     assert_null(o.text[FL_OPTION_stats]);
     assert_int_equal(o.nbad, 1);
+    READ("FAULTLESS_STATS="); /* an empty text is none */
+    assert_null(o.text[FL_OPTION_stats]);
+    assert_int_equal(o.nbad, 0);
 }
 
-static void texts_outlive_the_environment(void **state)
+CASE(texts_outlive_the_environment)
 {
-    (void)state;
     char entry[] = "FAULTLESS_STATS=/tmp/stats", *env[] = {entry, NULL};
     fl_options_read(&o, env);
     memset(entry, 'x', sizeof entry - 1); /* what redis-server's title does */
     assert_string_equal(o.text[FL_OPTION_stats], "/tmp/stats");
 }
 
-static void a_text_longer_than_any_path_is_refused(void **state)
+CASE(a_text_longer_than_any_path_is_refused)
 {
-    (void)state;
     static char entry[FL_OPTION_TEXTS + 32] = "FAULTLESS_STATS=";
     char *env[] = {entry, NULL};
     memset(entry + strlen(entry), '/', FL_OPTION_TEXTS);
@@ -287,55 +225,32 @@ static void a_text_longer_than_any_path_is_refused(void **state)
     assert_int_equal(o.nbad, 1);
 }
 
-static void each_word_of_disable_has_its_bit(void **state)
-{
-    static const struct {
-        const char *entry;
-        uint64_t bit;
-    } table[] = {
-        {"FAULTLESS_DISABLE=all", FL_DISABLE_ALL},
-        {"FAULTLESS_DISABLE=thp", FL_DISABLE_THP},
-        {"FAULTLESS_DISABLE=populate", FL_DISABLE_POPULATE},
-        {"FAULTLESS_DISABLE=worker", FL_DISABLE_WORKER},
-        {"FAULTLESS_DISABLE=cache", FL_DISABLE_CACHE},
-        {"FAULTLESS_DISABLE=stock", FL_DISABLE_STOCK},
-        {"FAULTLESS_DISABLE=move", FL_DISABLE_MOVE},
-        {"FAULTLESS_DISABLE=uffd", FL_DISABLE_UFFD},
-        {"FAULTLESS_DISABLE=uring", FL_DISABLE_URING},
-        {"FAULTLESS_DISABLE=numa", FL_DISABLE_NUMA},
-        {"FAULTLESS_DISABLE=plan", FL_DISABLE_PLAN},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        READ(table[i].entry);
-        assert_int_equal(o.value[FL_OPTION_disable], table[i].bit);
-        assert_int_equal(o.nbad, 0);
-    }
-}
-
-static void words_combine(void **state)
-{
-    (void)state;
-    READ("FAULTLESS_DISABLE=all,thp,populate,worker,cache,stock,move,uffd,uring,numa,plan");
-    assert_int_equal(o.value[FL_OPTION_disable], (1 << 11) - 1);
-    READ("FAULTLESS_DISABLE=uffd,stock");
-    assert_int_equal(o.value[FL_OPTION_disable], FL_DISABLE_STOCK | FL_DISABLE_UFFD);
-    READ("FAULTLESS_DISABLE=,worker,,");
-    assert_int_equal(o.value[FL_OPTION_disable], FL_DISABLE_WORKER);
-    READ("FAULTLESS_DISABLE=");
-    assert_int_equal(o.value[FL_OPTION_disable], 0);
-    assert_int_equal(o.nbad, 0);
-    READ("FAULTLESS_DISABLE=th"); /* part of a word is no word */
-    assert_int_equal(o.nbad, 1);
-}
-
-static void words_have_their_numbers(void **state)
+CASE(each_value_has_its_number)
 {
     static const struct {
         const char *entry;
         enum fl_option_id id;
         uint64_t value;
     } table[] = {
+        /* bounds are inclusive */
+        {"FAULTLESS_THRESHOLD=4096", FL_OPTION_threshold, 4096},
+        {"FAULTLESS_THRESHOLD=1T", FL_OPTION_threshold, (uint64_t)1 << 40},
+        {"FAULTLESS_DECAY_MS=3600000", FL_OPTION_decay_ms, 3600000},
+        {"FAULTLESS_LIMIT=8GB", FL_OPTION_limit, (uint64_t)8 << 30},
+        {"FAULTLESS_THRESHOLD=128KiB", FL_OPTION_threshold, 128 << 10},
+        {"FAULTLESS_STOCK=512mb", FL_OPTION_stock, 512 << 20},
+        {"FAULTLESS_LIMIT=64T", FL_OPTION_limit, (uint64_t)1 << 46},
+        {"FAULTLESS_STOCK=64T", FL_OPTION_stock, (uint64_t)1 << 46},
+        {"FAULTLESS_STOCK=0", FL_OPTION_stock, 0},
+        {"FAULTLESS_HOST_SHARE=4096", FL_OPTION_host_share, 4096},
+        {"FAULTLESS_HOST_SHARE=0", FL_OPTION_host_share, 0},
+        /* words */
+        {"FAULTLESS_NUMA=auto", FL_OPTION_numa, FL_NUMA_AUTO},
+        {"FAULTLESS_NUMA=off", FL_OPTION_numa, FL_NUMA_OFF},
+        {"FAULTLESS_THP=collapse", FL_OPTION_thp, FL_THP_COLLAPSE},
+        {"FAULTLESS_THP=own", FL_OPTION_thp, FL_THP_OWN},
+        {"FAULTLESS_STEPS=declared", FL_OPTION_steps, FL_STEPS_DECLARED},
+        {"FAULTLESS_STEPS=off", FL_OPTION_steps, FL_STEPS_OFF},
         {"FAULTLESS_GPU_STRATEGY=naive", FL_OPTION_gpu_strategy, 1},
         {"FAULTLESS_GPU_STRATEGY=round", FL_OPTION_gpu_strategy, 2},
         {"FAULTLESS_GPU_STRATEGY=unpooled", FL_OPTION_gpu_strategy, 3},
@@ -343,7 +258,6 @@ static void words_have_their_numbers(void **state)
         {"FAULTLESS_GPU_STRATEGY=auto_growth", FL_OPTION_gpu_strategy, 5},
         {"FAULTLESS_GPU_FORK=wipe", FL_OPTION_gpu_fork, 1},
         {"FAULTLESS_GPU_FORK=copy", FL_OPTION_gpu_fork, 2},
-        {"FAULTLESS_THP=own", FL_OPTION_thp, FL_THP_OWN},
         {"FAULTLESS_TRIM=auto", FL_OPTION_trim, FL_TRIM_AUTO},
         {"FAULTLESS_TRIM=give", FL_OPTION_trim, FL_TRIM_GIVE},
         {"FAULTLESS_TRIM=ignore", FL_OPTION_trim, FL_TRIM_IGNORE},
@@ -351,19 +265,33 @@ static void words_have_their_numbers(void **state)
         {"FAULTLESS_FILL=zero", FL_OPTION_fill, FL_FILLER_ZERO},
         {"FAULTLESS_FILL=junk", FL_OPTION_fill, FL_FILLER_JUNK},
         {"FAULTLESS_FILL=both", FL_OPTION_fill, FL_FILLER_ZERO | FL_FILLER_JUNK},
+        /* of disable, each has its bit, and they combine */
+        {"FAULTLESS_DISABLE=all", FL_OPTION_disable, FL_DISABLE_ALL},
+        {"FAULTLESS_DISABLE=thp", FL_OPTION_disable, FL_DISABLE_THP},
+        {"FAULTLESS_DISABLE=populate", FL_OPTION_disable, FL_DISABLE_POPULATE},
+        {"FAULTLESS_DISABLE=worker", FL_OPTION_disable, FL_DISABLE_WORKER},
+        {"FAULTLESS_DISABLE=cache", FL_OPTION_disable, FL_DISABLE_CACHE},
+        {"FAULTLESS_DISABLE=stock", FL_OPTION_disable, FL_DISABLE_STOCK},
+        {"FAULTLESS_DISABLE=move", FL_OPTION_disable, FL_DISABLE_MOVE},
+        {"FAULTLESS_DISABLE=uffd", FL_OPTION_disable, FL_DISABLE_UFFD},
+        {"FAULTLESS_DISABLE=uring", FL_OPTION_disable, FL_DISABLE_URING},
+        {"FAULTLESS_DISABLE=numa", FL_OPTION_disable, FL_DISABLE_NUMA},
+        {"FAULTLESS_DISABLE=plan", FL_OPTION_disable, FL_DISABLE_PLAN},
+        {"FAULTLESS_DISABLE=all,thp,populate,worker,cache,stock,move,uffd,uring,numa,plan",
+         FL_OPTION_disable, (1 << 11) - 1},
+        {"FAULTLESS_DISABLE=uffd,stock", FL_OPTION_disable, FL_DISABLE_STOCK | FL_DISABLE_UFFD},
+        {"FAULTLESS_DISABLE=,worker,,", FL_OPTION_disable, FL_DISABLE_WORKER},
+        {"FAULTLESS_DISABLE=", FL_OPTION_disable, 0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         READ(table[i].entry);
-        assert_true(o.value[table[i].id] == table[i].value);
-        assert_int_equal(o.nbad, 0);
+        if (o.value[table[i].id] != table[i].value || o.nbad != 0) {
+            fail_msg("%s: %#llx", table[i].entry, (unsigned long long)o.value[table[i].id]);
+        }
     }
-    READ("FAULTLESS_FILL=ones");
-    assert_string_equal(fake.said, "faultless: FAULTLESS_FILL=ones is not understood "
-                                   "(off, zero, junk or both); using off\n");
 }
 
-static void one_in_so_many_may_be_a_word(void **state)
+CASE(one_in_so_many_may_be_a_word)
 {
     static const struct {
         const char *entry, *said;
@@ -373,27 +301,25 @@ static void one_in_so_many_may_be_a_word(void **state)
         {"FAULTLESS_GUARD=all", "all", 1}, {"FAULTLESS_GUARD=1", "all", 1},
         {"FAULTLESS_GUARD=64", "64", 64},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         char want[64];
         READ(table[i].entry);
         assert_true(o.value[FL_OPTION_guard] == table[i].value);
         fl_options_confirm(&o);
         snprintf(want, sizeof want, "FAULTLESS_GUARD=%s (environment)\n", table[i].said);
-        assert_non_null(strstr(fake.said, want));
+        assert_says(fake.said, want);
     }
     READ("FAULTLESS_GUARD=some", "FAULTLESS_GUARD=", "FAULTLESS_GUARD=-1", "FAULTLESS_GUARD=2G");
     assert_int_equal(o.nbad, 4);
     assert_true(o.value[FL_OPTION_guard] == 0);
 }
 
-static void names_are_found_however_they_are_written(void **state)
+CASE(names_are_found_however_they_are_written)
 {
     static const char *const good[] = {"decay_ms", "DECAY_MS", "decay-ms", "FAULTLESS_DECAY_MS"};
     static const char *const wrong[] = {
         "",          "decay",      "decay_ms ",   "decay_ms=1",
         "DECAY_MSS", "FAULTLESS_", "gpu_reserve", "faultless_limit"};
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         assert_int_equal(fl_option_find(good[i]), FL_OPTION_decay_ms);
     }
@@ -402,9 +328,8 @@ static void names_are_found_however_they_are_written(void **state)
     }
 }
 
-static void one_is_set_as_the_environment_would(void **state)
+CASE(one_is_set_as_the_environment_would)
 {
-    (void)state;
     READ("FAULTLESS_STATS=/tmp/first", "FAULTLESS_LIMIT=2G");
     assert_int_equal(fl_option_set_in(&o, FL_OPTION_limit, "3G"), 0);
     assert_true(o.value[FL_OPTION_limit] == 3ull << 30);
@@ -433,29 +358,4 @@ static void one_is_set_as_the_environment_would(void **state)
     assert_int_equal(o.nbad, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(without_environment_all_is_default, each),
-        cmocka_unit_test_setup(each_kind_takes_its_good_values, each),
-        cmocka_unit_test_setup(bounds_are_inclusive, each),
-        cmocka_unit_test_setup(each_policy_has_its_number, each),
-        cmocka_unit_test_setup(words_have_their_numbers, each),
-        cmocka_unit_test_setup(nodes_stand_behind_a_colon, each),
-        cmocka_unit_test_setup(bad_values_get_one_exact_line_and_the_default, each),
-        cmocka_unit_test_setup(unknown_names_are_told_the_nearest, each),
-        cmocka_unit_test_setup(names_without_a_value_are_survived, each),
-        cmocka_unit_test_setup(log_none_silences_the_lines_but_not_the_count, each),
-        cmocka_unit_test_setup(every_mistake_counts_for_strict, each),
-        cmocka_unit_test_setup(empty_text_is_no_text, each),
-        cmocka_unit_test_setup(a_word_that_is_no_form_of_statistics_is_refused, each),
-        cmocka_unit_test_setup(texts_outlive_the_environment, each),
-        cmocka_unit_test_setup(a_text_longer_than_any_path_is_refused, each),
-        cmocka_unit_test_setup(each_word_of_disable_has_its_bit, each),
-        cmocka_unit_test_setup(words_combine, each),
-        cmocka_unit_test_setup(one_in_so_many_may_be_a_word, each),
-        cmocka_unit_test_setup(names_are_found_however_they_are_written, each),
-        cmocka_unit_test_setup(one_is_set_as_the_environment_would, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = fake_install)

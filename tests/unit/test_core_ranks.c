@@ -1,68 +1,69 @@
 /* How many processes share the host: the user's word, then the launchers'. */
-#include "core/core.h"
-#include "unit/cmocka_all.h"
-#include "unit/fake_sys.h"
+#include "cases.h"
+#include "unit/options_fixture.h"
 
-#include <string.h>
-
-static struct fl_options o;
-
-static int each(void **state)
+static unsigned ranks_of(const char *a, const char *b)
 {
-    (void)state;
-    fake_install();
-    return 0;
+    READ("PATH=/bin", a, b);
+    return fl_ranks(&o, environment);
 }
 
-/* At most three entries, of which the later may be NULL. */
-static unsigned ranks_of(const char *a, const char *b, const char *c)
+CASE(alone_unless_told_otherwise)
 {
-    const char *entries[] = {a, b, c, NULL};
-    char *env[4];
-
-    memcpy(env, entries, sizeof env); /* environ is not const by tradition */
-    fl_options_read(&o, env);
-    return fl_ranks(&o, env);
-}
-
-static void alone_unless_told_otherwise(void **state)
-{
-    (void)state;
-    assert_int_equal(ranks_of(NULL, NULL, NULL), 1);
-    assert_int_equal(ranks_of("PATH=/bin", "OMPI_COMM_WORLD_SIZE=64", "WORLD_SIZE=64"), 1);
+    assert_int_equal(ranks_of(NULL, NULL), 1);
+    assert_int_equal(ranks_of("OMPI_COMM_WORLD_SIZE=64", "WORLD_SIZE=64"), 1);
     fl_options_read(&o, NULL);
     assert_int_equal(fl_ranks(&o, NULL), 1); /* AT_SECURE */
 }
 
-static void each_launcher_is_understood(void **state)
+CASE(what_is_told_counts)
 {
     static const struct {
-        const char *entry;
+        const char *a, *b;
         unsigned ranks;
     } table[] = {
-        {"OMPI_COMM_WORLD_LOCAL_SIZE=4", 4},
-        {"MPI_LOCALNRANKS=3", 3},
-        {"MV2_COMM_WORLD_LOCAL_SIZE=5", 5},
-        {"PMI_LOCAL_SIZE=12", 12},
-        {"PALS_LOCAL_SIZE=6", 6},
-        {"LOCAL_WORLD_SIZE=8", 8},
-        {"LOCAL_WORLD_SIZE=1", 1},
-        {"LOCAL_WORLD_SIZE=4096", 4096},
-        {"SLURM_NTASKS_PER_NODE=4", 4},
-        {"SLURM_NTASKS_PER_NODE=4(x2)", 4},
-        {"SLURM_STEP_TASKS_PER_NODE=7", 7},
-        {"SLURM_STEP_TASKS_PER_NODE=2(x3),1", 2},
-        {"SLURM_STEP_TASKS_PER_NODE=2(x3),5(x16),4", 5},
-        {"SLURM_STEP_TASKS_PER_NODE=3,9", 9},
+        /* each launcher is understood */
+        {"OMPI_COMM_WORLD_LOCAL_SIZE=4", NULL, 4},
+        {"MPI_LOCALNRANKS=3", NULL, 3},
+        {"MV2_COMM_WORLD_LOCAL_SIZE=5", NULL, 5},
+        {"PMI_LOCAL_SIZE=12", NULL, 12},
+        {"PALS_LOCAL_SIZE=6", NULL, 6},
+        {"LOCAL_WORLD_SIZE=8", NULL, 8},
+        {"LOCAL_WORLD_SIZE=1", NULL, 1},
+        {"LOCAL_WORLD_SIZE=4096", NULL, 4096},
+        {"SLURM_NTASKS_PER_NODE=4", NULL, 4},
+        {"SLURM_NTASKS_PER_NODE=4(x2)", NULL, 4},
+        {"SLURM_STEP_TASKS_PER_NODE=7", NULL, 7},
+        {"SLURM_STEP_TASKS_PER_NODE=2(x3),1", NULL, 2},
+        {"SLURM_STEP_TASKS_PER_NODE=2(x3),5(x16),4", NULL, 5},
+        {"SLURM_STEP_TASKS_PER_NODE=3,9", NULL, 9},
+        /* of several the greatest counts */
+        {"OMPI_COMM_WORLD_LOCAL_SIZE=1", "LOCAL_WORLD_SIZE=8", 8},
+        {"LOCAL_WORLD_SIZE=8", "OMPI_COMM_WORLD_LOCAL_SIZE=1", 8},
+        {"SLURM_STEP_TASKS_PER_NODE=1(x2)", "MPI_LOCALNRANKS=4", 4},
+        {"SLURM_STEP_TASKS_PER_NODE=4", "LOCAL_WORLD_SIZE=2", 4},
+        /* what the job asked for is the last resort: it may run something else */
+        {"SLURM_NTASKS_PER_NODE=64", "SLURM_STEP_TASKS_PER_NODE=1", 1},
+        {"LOCAL_WORLD_SIZE=2", "SLURM_NTASKS_PER_NODE=64", 2},
+        {"SLURM_STEP_TASKS_PER_NODE=?", "SLURM_NTASKS_PER_NODE=4", 4},
+        {"LOCAL_WORLD_SIZE=0", "SLURM_NTASKS_PER_NODE=4", 4},
+        /* the user knows best */
+        {"FAULTLESS_HOST_SHARE=2", NULL, 2},
+        {"LOCAL_WORLD_SIZE=8", "FAULTLESS_HOST_SHARE=1", 1},
+        {"LOCAL_WORLD_SIZE=8", "FAULTLESS_HOST_SHARE=4096", 4096},
+        {"LOCAL_WORLD_SIZE=8", "FAULTLESS_HOST_SHARE=0", 8},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        assert_int_equal(ranks_of("PATH=/bin", table[i].entry, "HOME=/"), table[i].ranks);
+        assert_int_equal(ranks_of(table[i].a, table[i].b), table[i].ranks);
+        assert_string_equal(fake.said, "");
     }
+    /* A mistake in the user's own word is test_core_options's to judge; then the others count. */
+    assert_int_equal(ranks_of("LOCAL_WORLD_SIZE=8", "FAULTLESS_HOST_SHARE=all"), 8);
+    assert_int_equal(o.nbad, 1);
 }
 
 /* They are not ours: no line, no count. */
-static void what_is_not_understood_is_ignored(void **state)
+CASE(what_is_not_understood_is_ignored)
 {
     static const char *const table[] = {
         "LOCAL_WORLD_SIZE",         "LOCAL_WORLD_SIZE=",
@@ -79,59 +80,12 @@ static void what_is_not_understood_is_ignored(void **state)
         "SLURM_NTASKS_PER_NODE=,4", "SLURM_NTASKS_PER_NODE=4(2)",
         "SLURM_NTASKS_PER_NODE=",   "SLURM_NTASKS_PER_NODE=4(x2)3",
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        assert_int_equal(ranks_of(table[i], NULL, NULL), 1);
-        assert_int_equal(ranks_of(table[i], "MPI_LOCALNRANKS=3", NULL), 3);
+        assert_int_equal(ranks_of(table[i], NULL), 1);
+        assert_int_equal(ranks_of(table[i], "MPI_LOCALNRANKS=3"), 3);
         assert_int_equal(o.nbad, 0);
+        assert_string_equal(fake.said, "");
     }
-    assert_string_equal(fake.said, "");
 }
 
-static void of_several_launchers_the_greatest_counts(void **state)
-{
-    (void)state;
-    assert_int_equal(ranks_of("OMPI_COMM_WORLD_LOCAL_SIZE=1", "LOCAL_WORLD_SIZE=8", NULL), 8);
-    assert_int_equal(ranks_of("LOCAL_WORLD_SIZE=8", "OMPI_COMM_WORLD_LOCAL_SIZE=1", NULL), 8);
-    assert_int_equal(ranks_of("SLURM_STEP_TASKS_PER_NODE=1(x2)", "MPI_LOCALNRANKS=4", NULL), 4);
-    assert_int_equal(ranks_of("SLURM_STEP_TASKS_PER_NODE=4", "LOCAL_WORLD_SIZE=2", NULL), 4);
-}
-
-/* What the job asked for is the last resort: it may run something else. */
-static void what_slurm_was_asked_for_counts_last(void **state)
-{
-    (void)state;
-    assert_int_equal(ranks_of("SLURM_NTASKS_PER_NODE=64", "SLURM_STEP_TASKS_PER_NODE=1", NULL), 1);
-    assert_int_equal(ranks_of("LOCAL_WORLD_SIZE=2", "SLURM_NTASKS_PER_NODE=64", NULL), 2);
-    assert_int_equal(ranks_of("SLURM_STEP_TASKS_PER_NODE=?", "SLURM_NTASKS_PER_NODE=4", NULL), 4);
-    assert_int_equal(ranks_of("LOCAL_WORLD_SIZE=0", "SLURM_NTASKS_PER_NODE=4", NULL), 4);
-}
-
-static void the_user_knows_best(void **state)
-{
-    (void)state;
-    assert_int_equal(ranks_of("FAULTLESS_HOST_SHARE=2", NULL, NULL), 2);
-    assert_int_equal(ranks_of("LOCAL_WORLD_SIZE=8", "FAULTLESS_HOST_SHARE=1", NULL), 1);
-    assert_int_equal(ranks_of("LOCAL_WORLD_SIZE=8", "FAULTLESS_HOST_SHARE=4096", NULL), 4096);
-    assert_int_equal(ranks_of("LOCAL_WORLD_SIZE=8", "FAULTLESS_HOST_SHARE=0", NULL), 8);
-    assert_string_equal(fake.said, "");
-    assert_int_equal(ranks_of("LOCAL_WORLD_SIZE=8", "FAULTLESS_HOST_SHARE=all", NULL), 8);
-    assert_int_equal(o.nbad, 1);
-    assert_string_equal(
-        fake.said,
-        "faultless: FAULTLESS_HOST_SHARE=all is not understood (a whole number of processes); "
-        "using the default, automatic\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(alone_unless_told_otherwise, each),
-        cmocka_unit_test_setup(each_launcher_is_understood, each),
-        cmocka_unit_test_setup(what_is_not_understood_is_ignored, each),
-        cmocka_unit_test_setup(of_several_launchers_the_greatest_counts, each),
-        cmocka_unit_test_setup(what_slurm_was_asked_for_counts_last, each),
-        cmocka_unit_test_setup(the_user_knows_best, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = fake_install)

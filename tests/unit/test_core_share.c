@@ -1,13 +1,11 @@
 /* What ranks leave each other, and what is remembered between two looks. */
+#include "cases.h"
 #include "unit/memory_fixture.h"
 
-#include <stdio.h>
-
 /* Half of each total stays for all; what is above is divided. What can be taken at all is not. */
-static void ranks_divide_what_is_taken_unasked(void **state)
+CASE(ranks_divide_what_is_taken_unasked)
 {
     static const unsigned ranks[] = {0, 1, 2, 3, 8, 4096};
-    (void)state;
     for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++) {
         uint64_t n = ranks[i] == 0 ? 1 : ranks[i];
         scratch.ranks = ranks[i];
@@ -20,13 +18,11 @@ static void ranks_divide_what_is_taken_unasked(void **state)
     assert_int_equal(look().eager, 0);
 }
 
-static void ranks_divide_cgroups_and_the_commit_limit_too(void **state)
+CASE(ranks_divide_cgroups_and_the_commit_limit_too)
 {
-    (void)state;
     scratch.ranks = 4;
     fake_file("/proc/self/cgroup", "0::/job\n");
-    fake_file("/sys/fs/cgroup/job/memory.max", "8589934592\n");
-    fake_file("/sys/fs/cgroup/job/memory.current", "1073741824\n");
+    GROUP_V2("job/", "8589934592\n", "1073741824\n");
     fake_file("/proc/sys/vm/overcommit_memory", "2\n");
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 14680064 kB\n"
                                "CommitLimit:     8388608 kB\n");
@@ -51,10 +47,9 @@ static void machine_with(uint64_t taken)
 
 /* A rank that looks again and again takes its part of the half, and no more: the others may yet
  * come. */
-static void a_rank_alone_takes_one_part(void **state)
+CASE(a_rank_alone_takes_one_part)
 {
     size_t held = 0;
-    (void)state;
     scratch.ranks = 8;
     scratch.held = &held;
     for (int i = 0; i < 1000; i++) {
@@ -77,10 +72,9 @@ static void a_rank_alone_takes_one_part(void **state)
 }
 
 /* However they take turns, ranks leave half of the machine, or all that others left them. */
-static void ranks_together_leave_half(void **state)
+CASE(ranks_together_leave_half)
 {
     static const uint64_t others[] = {0, GIB(3), GIB(7), GIB(9)};
-    (void)state;
     scratch.ranks = 4;
     for (size_t k = 0; k < sizeof others / sizeof others[0]; k++) {
         size_t held[4] = {0}, sum = 0;
@@ -107,15 +101,12 @@ static void ranks_together_leave_half(void **state)
 static void script_cgroup(const char *own)
 {
     fake_file("/proc/self/cgroup", own);
-    fake_file("/sys/fs/cgroup/a/memory.max", "4294967296\n");
-    fake_file("/sys/fs/cgroup/a/memory.current", "1073741824\n");
-    fake_file("/sys/fs/cgroup/b/memory.max", "2147483648\n");
-    fake_file("/sys/fs/cgroup/b/memory.current", "1073741824\n");
+    GROUP_V2("a/", "4294967296\n", "1073741824\n");
+    GROUP_V2("b/", "2147483648\n", "1073741824\n");
 }
 
-static void what_was_found_is_used_sixteen_times(void **state)
+CASE(what_was_found_is_used_sixteen_times)
 {
-    (void)state;
     script_cgroup("0::/a\n");
     assert_int_equal(look_again().headroom, GIB(3));
     fake_file("/proc/self/cgroup", "0::/b\n"); /* moved */
@@ -127,9 +118,8 @@ static void what_was_found_is_used_sixteen_times(void **state)
     assert_int_equal(look_again().headroom, GIB(1));
 }
 
-static void use_is_read_each_time(void **state)
+CASE(use_is_read_each_time)
 {
-    (void)state;
     script_cgroup("0::/a\n");
     assert_int_equal(look_again().headroom, GIB(3));
     fake_file("/sys/fs/cgroup/a/memory.current", "3221225472\n");
@@ -140,9 +130,8 @@ static void use_is_read_each_time(void **state)
     assert_int_equal(look_again().headroom, 1 << 20);
 }
 
-static void what_was_found_is_used_for_a_second(void **state)
+CASE(what_was_found_is_used_for_a_second)
 {
-    (void)state;
     atomic_store(&fake.now_ns, 5000000000);
     script_cgroup("0::/a\n");
     assert_int_equal(look_again().headroom, GIB(3));
@@ -154,9 +143,8 @@ static void what_was_found_is_used_for_a_second(void **state)
 }
 
 /* Only one that the process has left can be removed. */
-static void a_cgroup_that_is_gone_is_searched_for_at_once(void **state)
+CASE(a_cgroup_that_is_gone_is_searched_for_at_once)
 {
-    (void)state;
     script_cgroup("0::/a\n");
     assert_int_equal(look_again().headroom, GIB(3));
     fake_file("/proc/self/cgroup", "0::/b\n");
@@ -169,17 +157,4 @@ static void a_cgroup_that_is_gone_is_searched_for_at_once(void **state)
     assert_false(m.bounded);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(ranks_divide_what_is_taken_unasked, each),
-        cmocka_unit_test_setup(ranks_divide_cgroups_and_the_commit_limit_too, each),
-        cmocka_unit_test_setup(a_rank_alone_takes_one_part, each),
-        cmocka_unit_test_setup(ranks_together_leave_half, each),
-        cmocka_unit_test_setup(what_was_found_is_used_sixteen_times, each),
-        cmocka_unit_test_setup(use_is_read_each_time, each),
-        cmocka_unit_test_setup(what_was_found_is_used_for_a_second, each),
-        cmocka_unit_test_setup(a_cgroup_that_is_gone_is_searched_for_at_once, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = each)

@@ -1,23 +1,18 @@
 /* Spans of addresses: claimed with nothing mapped or reserved, committed in parts, grown from the
  * front. */
 #include "core/core.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 #include "unit/fake_sys.h"
-
-#include <errno.h>
-#include <string.h>
 
 #define MIB(n) ((size_t)(n) << 20)
 
 static struct fl_vspace v;
 
-static int each(void **state)
+static void each(void)
 {
-    (void)state;
     fake_install();
     fake.no_quiet_addresses = false; /* each test picks addresses of its own */
     memset(&v, 0, sizeof v);
-    return 0;
 }
 
 /* Where nothing is mapped, and sanitizers allow memory. */
@@ -40,9 +35,8 @@ static struct fl_range part(size_t from, size_t len)
     return (struct fl_range){v.all.base + from, len};
 }
 
-static void claim_anywhere_aligns_and_gives_the_rest_back(void **state)
+CASE(claim_anywhere_aligns_and_gives_the_rest_back)
 {
-    (void)state;
     claim_anywhere();
     assert_true(v.reserved);
     assert_int_equal(v.all.base % MIB(2), 0);
@@ -54,10 +48,9 @@ static void claim_anywhere_aligns_and_gives_the_rest_back(void **state)
     assert_int_equal(v.all.len, 0);
 }
 
-static void claim_at_an_address_maps_nothing(void **state)
+CASE(claim_at_an_address_maps_nothing)
 {
     uintptr_t at = free_addresses();
-    (void)state;
     assert_int_equal(fl_vspace_claim(&v, MIB(8), MIB(2), at, "t"), 0);
     assert_false(v.reserved);
     assert_true(v.all.base == at && v.all.len == MIB(8));
@@ -66,28 +59,25 @@ static void claim_at_an_address_maps_nothing(void **state)
     assert_int_equal(v.all.len, 0);
 }
 
-static void claim_of_a_taken_address_is_refused(void **state)
+CASE(claim_of_a_taken_address_is_refused)
 {
     struct fl_range theirs = {free_addresses(), MIB(2)};
-    (void)state;
     assert_int_equal(fl_sys_linux.map_at(theirs), 0);
     assert_int_equal(fl_vspace_claim(&v, MIB(8), MIB(2), theirs.base, "t"), -EEXIST);
     assert_int_equal(v.all.len, 0);
     assert_int_equal(fl_sys_linux.unmap(theirs), 0);
 }
 
-static void refused_claim_leaves_nothing(void **state)
+CASE(refused_claim_leaves_nothing)
 {
-    (void)state;
     fake.reserve_max = MIB(4);
     assert_int_equal(fl_vspace_claim(&v, MIB(8), MIB(2), 0, "t"), -ENOMEM);
     assert_int_equal(v.all.len, 0);
     assert_int_equal(fake_mapped(), 0);
 }
 
-static void parts_become_memory_and_cease_to_be(void **state)
+CASE(parts_become_memory_and_cease_to_be)
 {
-    (void)state;
     for (int reserved = 0; reserved < 2; reserved++) {
         assert_int_equal(
             fl_vspace_claim(&v, MIB(8), MIB(2), reserved != 0 ? 0 : free_addresses(), "t"), 0);
@@ -106,9 +96,8 @@ static void parts_become_memory_and_cease_to_be(void **state)
     }
 }
 
-static void a_refused_commit_says_whether_others_are_in_the_way(void **state)
+CASE(a_refused_commit_says_whether_others_are_in_the_way)
 {
-    (void)state;
     claim_anywhere();
     fake.commit_max = MIB(1);
     assert_int_equal(fl_vspace_commit(&v, part(0, MIB(2)), true), -ENOMEM);
@@ -122,9 +111,8 @@ static void a_refused_commit_says_whether_others_are_in_the_way(void **state)
     assert_int_equal(fake_usable(), 0);
 }
 
-static void growth_goes_by_chunks(void **state)
+CASE(growth_goes_by_chunks)
 {
-    (void)state;
     claim_anywhere();
     assert_int_equal(fl_vspace_grow(&v, 1), 0);
     size_t chunk = v.grown;
@@ -141,9 +129,8 @@ static void growth_goes_by_chunks(void **state)
     assert_int_equal(v.grown, MIB(8));
 }
 
-static void growth_falls_back_to_what_is_needed(void **state)
+CASE(growth_falls_back_to_what_is_needed)
 {
-    (void)state;
     claim_anywhere();
     fake.commit_max = 8192;
     assert_int_equal(fl_vspace_grow(&v, 5000), 0);
@@ -154,9 +141,8 @@ static void growth_falls_back_to_what_is_needed(void **state)
     assert_int_equal(v.grown, 8192);
 }
 
-static void advice_is_that_of_each_commit(void **state)
+CASE(advice_is_that_of_each_commit)
 {
-    (void)state;
     claim_anywhere();
     assert_int_equal(fl_vspace_commit(&v, part(0, MIB(2)), true), 0);
     assert_int_equal(fl_vspace_commit(&v, part(MIB(2), MIB(2)), false), 0);
@@ -168,9 +154,8 @@ static void advice_is_that_of_each_commit(void **state)
     assert_int_equal(fake_nth(FAKE_ADVISE, 2)->advice, FL_ADVICE_NO_HUGE);
 }
 
-static void absent_names_and_advice_do_not_matter(void **state)
+CASE(absent_names_and_advice_do_not_matter)
 {
-    (void)state;
     fake.rc[FAKE_NAME] = -EINVAL;
     fake.rc[FAKE_ADVISE] = -EINVAL;
     claim_anywhere();
@@ -179,19 +164,4 @@ static void absent_names_and_advice_do_not_matter(void **state)
     assert_int_equal(fake.count[FAKE_NAME], 1); /* not asked again where there are none */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(claim_anywhere_aligns_and_gives_the_rest_back, each),
-        cmocka_unit_test_setup(claim_at_an_address_maps_nothing, each),
-        cmocka_unit_test_setup(claim_of_a_taken_address_is_refused, each),
-        cmocka_unit_test_setup(refused_claim_leaves_nothing, each),
-        cmocka_unit_test_setup(parts_become_memory_and_cease_to_be, each),
-        cmocka_unit_test_setup(a_refused_commit_says_whether_others_are_in_the_way, each),
-        cmocka_unit_test_setup(growth_goes_by_chunks, each),
-        cmocka_unit_test_setup(growth_falls_back_to_what_is_needed, each),
-        cmocka_unit_test_setup(advice_is_that_of_each_commit, each),
-        cmocka_unit_test_setup(absent_names_and_advice_do_not_matter, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = each)

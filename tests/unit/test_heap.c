@@ -2,13 +2,10 @@
  * statistics. */
 #include "heap/heap.h"
 
-#include "unit/cmocka_all.h"
+#include "cases.h"
 #include "unit/fake_sys.h"
 
-#include <errno.h>
 #include <numaif.h>
-#include <stdio.h>
-#include <string.h>
 
 #define MIB(n) ((size_t)(n) << 20)
 
@@ -39,23 +36,19 @@ static int fake_bind(struct fl_range r, int mode, const struct fl_node_ids *ids)
     return bound.rc;
 }
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     fake_install();
     fake_file("/proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 524288 kB\n");
     memset(&bound, 0, sizeof bound);
     nodes = fl_nodes;
     fl_nodes.bind = fake_bind;
     fl_sys.name = fake_name;
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     fl_nodes = nodes;
-    return 0;
 }
 
 static struct fl_heap_options options(size_t bytes)
@@ -95,9 +88,8 @@ static unsigned advised(struct fl_range r, enum fl_sys_advice advice)
     return n;
 }
 
-static void what_was_asked_for_is_what_the_kernel_is_told(void **state)
+CASE(what_was_asked_for_is_what_the_kernel_is_told)
 {
-    (void)state;
     struct fl_heap_options o = options(MIB(3));
 
     o.node = 2;
@@ -120,9 +112,8 @@ static void what_was_asked_for_is_what_the_kernel_is_told(void **state)
     assert_int_equal(fake_mapped(), 0);
 }
 
-static void kinds_differ_in_their_pages(void **state)
+CASE(kinds_differ_in_their_pages)
 {
-    (void)state;
     struct fl_heap_options o = options(MIB(4));
 
     o.kind = FL_HEAP_PREFAULTED;
@@ -148,9 +139,8 @@ static void refuses(int rc, const struct fl_heap_options *o)
     assert_int_equal(fake_mapped(), 0); /* nothing is left behind */
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+CASE(what_makes_no_sense_is_refused)
 {
-    (void)state;
     static const char *const names[] = {
         "",     "a[b",  "a]b",
         "a\\b", "a$b",  "a`b",
@@ -179,9 +169,8 @@ static void what_makes_no_sense_is_refused(void **state)
     assert_int_equal(fl_heap_destroy(NULL), -EINVAL);
 }
 
-static void a_refusal_of_the_kernels_is_told(void **state)
+CASE(a_refusal_of_the_kernels_is_told)
 {
-    (void)state;
     struct fl_heap_options o = options(MIB(2));
 
     o.node = 9;
@@ -204,9 +193,8 @@ static void a_refusal_of_the_kernels_is_told(void **state)
 }
 
 /* A program that was built when options ended behind `bytes`. */
-static void an_older_program_has_the_defaults(void **state)
+CASE(an_older_program_has_the_defaults)
 {
-    (void)state;
     struct {
         size_t size, bytes;
         unsigned char behind[sizeof(struct fl_heap_options)];
@@ -233,9 +221,8 @@ static void an_older_program_has_the_defaults(void **state)
     assert_int_equal(fl_heap_destroy(h), 0);
 }
 
-static void a_newer_program_is_told_what_is_not_known(void **state)
+CASE(a_newer_program_is_told_what_is_not_known)
 {
-    (void)state;
     struct {
         struct fl_heap_options known;
         uint64_t later;
@@ -257,9 +244,8 @@ static void a_newer_program_is_told_what_is_not_known(void **state)
 }
 
 /* Parts of blocks are none: the heap cannot know, but its tables stay whole. */
-static void a_free_of_parts_breaks_no_table(void **state)
+CASE(a_free_of_parts_breaks_no_table)
 {
-    (void)state;
     enum { U = FL_HEAP_UNIT };
     struct fl_heap_options o = options(MIB(2));
     struct fl_heap *h = make(&o);
@@ -281,9 +267,8 @@ static void a_free_of_parts_breaks_no_table(void **state)
     assert_null(fl_heap_check(h));
 }
 
-static void a_child_that_cannot_trust_the_tables_says_so(void **state)
+CASE(a_child_that_cannot_trust_the_tables_says_so)
 {
-    (void)state;
     struct fl_heap_options o = options(MIB(2));
     struct fl_heap *h = make(&o);
     void *p;
@@ -298,19 +283,4 @@ static void a_child_that_cannot_trust_the_tables_says_so(void **state)
     assert_int_equal(fl_heap_destroy(h), -ECHILD);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_was_asked_for_is_what_the_kernel_is_told, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(kinds_differ_in_their_pages, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_makes_no_sense_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_refusal_of_the_kernels_is_told, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_older_program_has_the_defaults, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_newer_program_is_told_what_is_not_known, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_free_of_parts_breaks_no_table, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_child_that_cannot_trust_the_tables_says_so, setup,
-                                        teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = setup, .teardown = teardown)

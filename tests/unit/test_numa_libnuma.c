@@ -1,19 +1,17 @@
 /* Ours against libnuma, on the machine that this runs on: the same nodes, distances, CPUs, sizes;
  * and what libnuma sets, ours reads. */
 #include "numa/numa.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 
 #include <numa.h>
 #include <numaif.h>
-#include <string.h>
 
 static struct fl_topology t;
 static struct fl_numa_scratch scratch;
 
-static int each(void **state)
+static void each(void)
 {
-    (void)state;
-    return set_mempolicy(MPOL_DEFAULT, NULL, 0) == 0 ? 0 : -1;
+    assert_int_equal(set_mempolicy(MPOL_DEFAULT, NULL, 0), 0);
 }
 
 static uint64_t set_of_mask(const struct bitmask *mask)
@@ -28,9 +26,8 @@ static uint64_t set_of_mask(const struct bitmask *mask)
     return set;
 }
 
-static void nodes_and_distances_are_the_same(void **state)
+CASE(nodes_and_distances_are_the_same)
 {
-    (void)state;
     for (unsigned id = 0; id <= (unsigned)numa_max_node(); id++) {
         unsigned node = fl_topology_find(&t, id);
         long long free_bytes, bytes = numa_node_size64((int)id, &free_bytes);
@@ -41,11 +38,10 @@ static void nodes_and_distances_are_the_same(void **state)
     }
 }
 
-static void cpus_are_the_same(void **state)
+CASE(cpus_are_the_same)
 {
     struct bitmask *cpus = numa_allocate_cpumask();
     struct fl_cpu_ids ours;
-    (void)state;
     for (unsigned node = 0; node < t.count; node++) {
         uint64_t any = 0;
         assert_int_equal(numa_node_to_cpus(t.id[node], cpus), 0);
@@ -60,10 +56,9 @@ static void cpus_are_the_same(void **state)
     numa_free_cpumask(cpus);
 }
 
-static void the_cpuset_is_the_same(void **state)
+CASE(the_cpuset_is_the_same)
 {
     struct bitmask *allowed = numa_get_mems_allowed();
-    (void)state;
     assert_true(fl_cpuset_read(&t, &scratch) == (set_of_mask(allowed) & t.memory));
     numa_bitmask_free(allowed);
 }
@@ -77,12 +72,11 @@ static void assert_policy(enum fl_policy_mode mode, uint64_t nodes)
     assert_true(p.nodes == nodes);
 }
 
-static void what_libnuma_sets_is_read(void **state)
+CASE(what_libnuma_sets_is_read)
 {
     uint64_t allowed = fl_cpuset_read(&t, &scratch);
     unsigned last = 63 - (unsigned)__builtin_clzll(allowed);
     struct bitmask *one = numa_allocate_nodemask();
-    (void)state;
     numa_bitmask_setbit(one, t.id[last]);
     assert_policy(FL_POLICY_DEFAULT, 0);
     numa_set_membind(one);
@@ -98,13 +92,6 @@ static void what_libnuma_sets_is_read(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes_and_distances_are_the_same),
-        cmocka_unit_test(cpus_are_the_same),
-        cmocka_unit_test_setup(the_cpuset_is_the_same, each),
-        cmocka_unit_test_setup(what_libnuma_sets_is_read, each),
-    };
-
     fl_sys_boot();
     if (numa_available() != 0) {
         print_message(
@@ -112,5 +99,5 @@ int main(void)
         return 77;
     }
     fl_topology_read(&t, "/sys", &scratch);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES(.setup = each);
 }

@@ -1,12 +1,10 @@
 /* What the launch said: policies with their flags, cpusets, CPUs, FAULTLESS_NUMA; and one process's
  * view of it all. */
-#include "unit/cmocka_all.h"
+#include "cases.h"
 #include "unit/fake_sys.h"
 #include "unit/numa_fixture.h"
 
-#include <errno.h>
 #include <numaif.h>
-#include <string.h>
 
 enum { WEIGHTED = 6, RELATIVE = 1 << 14, STATIC = 1 << 15 };
 
@@ -15,14 +13,7 @@ static struct fl_numa_scratch scratch;
 static struct fl_numa_process process;
 static struct fl_options options;
 
-static int each(void **state)
-{
-    (void)state;
-    fake_install();
-    return 0;
-}
-
-static void each_mode_of_the_kernel_is_known(void **state)
+CASE(each_mode_of_the_kernel_is_known)
 {
     static const struct {
         int mode;
@@ -46,7 +37,6 @@ static void each_mode_of_the_kernel_is_known(void **state)
         {MPOL_INTERLEAVE | RELATIVE, "5", "0,2-3", FL_POLICY_INTERLEAVE, "3"},
     };
     struct fl_policy p;
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         draw_and_read(&drawn_four, &t);
         drawn_thread.mode = table[i].mode;
@@ -57,10 +47,9 @@ static void each_mode_of_the_kernel_is_known(void **state)
     }
 }
 
-static void what_is_not_known_is_the_default(void **state)
+CASE(what_is_not_known_is_the_default)
 {
     struct fl_policy p = {FL_POLICY_BIND, 1};
-    (void)state;
     draw_and_read(&drawn_two, &t);
     drawn_thread.mode = WEIGHTED + 1;
     drawn_thread.nodes = ids_of("1");
@@ -72,7 +61,7 @@ static void what_is_not_known_is_the_default(void **state)
     assert_int_equal(p.mode, FL_POLICY_DEFAULT);
 }
 
-static void the_cpuset_is_read_in_sandboxes_too(void **state)
+CASE(the_cpuset_is_read_in_sandboxes_too)
 {
     static const struct {
         const char *status;
@@ -84,7 +73,6 @@ static void the_cpuset_is_read_in_sandboxes_too(void **state)
         {"Name:\tx\nMems_allowed_list:\t7\n", 15}, /* no node that is known: no bound */
         {NULL, 15},
     };
-    (void)state;
     draw_and_read(&drawn_four, &t);
     drawn_thread.allowed = ids_of("1,3,900");
     assert_int_equal(fl_cpuset_read(&t, &scratch), 10);
@@ -97,9 +85,8 @@ static void the_cpuset_is_read_in_sandboxes_too(void **state)
     assert_int_equal(fl_cpuset_read(&t, &scratch), 5); /* node 1 has no memory to allow */
 }
 
-static void cpus_say_the_nodes(void **state)
+CASE(cpus_say_the_nodes)
 {
-    (void)state;
     draw_and_read(&drawn_cxl, &t);
     assert_int_equal(fl_affinity_read(&t, "/drawn", &scratch), 3);
     drawn_thread.cpus = (struct fl_cpu_ids){{1 << 5}};
@@ -120,7 +107,7 @@ static void read_options(const char *entry)
     fl_options_read(&options, env);
 }
 
-static void the_choice_has_nodes_that_are_there(void **state)
+CASE(the_choice_has_nodes_that_are_there)
 {
     static const struct {
         const char *entry;
@@ -138,7 +125,6 @@ static void the_choice_has_nodes_that_are_there(void **state)
         {"FAULTLESS_DISABLE=numa", true, FL_NUMA_OFF, 0},
     };
     struct fl_numa_choice choice;
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         draw_and_read(&drawn_gaps, &t);
         read_options(table[i].entry);
@@ -164,11 +150,10 @@ static const char *described(void)
     return text;
 }
 
-static void one_node_is_read_and_left_alone(void **state)
+CASE(one_node_is_read_and_left_alone)
 {
     struct fl_numa_request q = {.len = (size_t)1 << 30};
     struct fl_placement p;
-    (void)state;
     start(&drawn_one, "");
     assert_false(process.active);
     fl_numa_place(&process, &q, &p);
@@ -184,9 +169,8 @@ static void one_node_is_read_and_left_alone(void **state)
     assert_int_equal(drawn_thread.npolicy, 0);
 }
 
-static void the_launch_is_described(void **state)
+CASE(the_launch_is_described)
 {
-    (void)state;
     start(&drawn_two, "");
     assert_string_equal(described(), "nodes 0-1, launch default, CPUs of 0-1, placing auto");
     draw(&drawn_cxl);
@@ -200,9 +184,8 @@ static void the_launch_is_described(void **state)
                                      "interleave 0,2-3");
 }
 
-static void nodes_that_are_not_there_have_one_line(void **state)
+CASE(nodes_that_are_not_there_have_one_line)
 {
-    (void)state;
     start(&drawn_two, "FAULTLESS_NUMA=bind:2-7");
     assert_true(process.active);
     assert_int_equal(process.choice.mode, FL_NUMA_AUTO);
@@ -227,9 +210,8 @@ static unsigned home(size_t len)
     return fl_placement_node(&process.topology, &p, 0, 0, 0);
 }
 
-static void a_threads_policy_and_node_of_the_moment_count(void **state)
+CASE(a_threads_policy_and_node_of_the_moment_count)
 {
-    (void)state;
     start(&drawn_four, "");
     drawn_thread.here = 2;
     assert_int_equal(home(4096), 2);
@@ -242,9 +224,8 @@ static void a_threads_policy_and_node_of_the_moment_count(void **state)
     assert_int_equal(home(4096), 3);
 }
 
-static void where_the_policy_is_refused_the_launchs_counts(void **state)
+CASE(where_the_policy_is_refused_the_launchs_counts)
 {
-    (void)state;
     draw(&drawn_four);
     drawn_thread.mode = MPOL_BIND;
     drawn_thread.nodes = ids_of("1");
@@ -260,9 +241,8 @@ static void where_the_policy_is_refused_the_launchs_counts(void **state)
     assert_int_equal(home(4096), 1);
 }
 
-static void a_sandbox_is_asked_once(void **state)
+CASE(a_sandbox_is_asked_once)
 {
-    (void)state;
     draw(&drawn_four);
     drawn_thread.rc = -EPERM;
     read_options("");
@@ -273,9 +253,8 @@ static void a_sandbox_is_asked_once(void **state)
     assert_int_equal(drawn_thread.npolicy, asked);
 }
 
-static void a_cpuset_that_is_changed_is_seen(void **state)
+CASE(a_cpuset_that_is_changed_is_seen)
 {
-    (void)state;
     start(&drawn_four, "");
     assert_int_equal(home(4096), 0);
     drawn_thread.allowed = ids_of("2-3");
@@ -288,21 +267,4 @@ static void a_cpuset_that_is_changed_is_seen(void **state)
     assert_int_equal(home(4096), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(each_mode_of_the_kernel_is_known, each),
-        cmocka_unit_test_setup(what_is_not_known_is_the_default, each),
-        cmocka_unit_test_setup(the_cpuset_is_read_in_sandboxes_too, each),
-        cmocka_unit_test_setup(cpus_say_the_nodes, each),
-        cmocka_unit_test_setup(the_choice_has_nodes_that_are_there, each),
-        cmocka_unit_test_setup(one_node_is_read_and_left_alone, each),
-        cmocka_unit_test_setup(the_launch_is_described, each),
-        cmocka_unit_test_setup(nodes_that_are_not_there_have_one_line, each),
-        cmocka_unit_test_setup(a_threads_policy_and_node_of_the_moment_count, each),
-        cmocka_unit_test_setup(where_the_policy_is_refused_the_launchs_counts, each),
-        cmocka_unit_test_setup(a_sandbox_is_asked_once, each),
-        cmocka_unit_test_setup(a_cpuset_that_is_changed_is_seen, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = fake_install)

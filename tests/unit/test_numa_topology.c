@@ -1,20 +1,10 @@
 /* Nodes as sysfs has them: on drawn machines, on damaged ones, and where nothing can be read. */
-#include "unit/cmocka_all.h"
+#include "cases.h"
 #include "unit/fake_sys.h"
 #include "unit/numa_fixture.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static struct fl_topology t;
 static struct fl_numa_scratch scratch;
-
-static int each(void **state)
-{
-    (void)state;
-    fake_install();
-    return 0;
-}
 
 static void assert_sane(void)
 {
@@ -36,19 +26,17 @@ static void assert_sane(void)
     }
 }
 
-static void every_machine_is_read_soundly(void **state)
+CASE(every_machine_is_read_soundly)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof drawn_all / sizeof drawn_all[0]; i++) {
         draw_and_read(drawn_all[i], &t);
         assert_sane();
     }
 }
 
-static void numbers_with_gaps_are_counted_without(void **state)
+CASE(numbers_with_gaps_are_counted_without)
 {
     static const uint16_t ids[] = {0, 2, 5};
-    (void)state;
     draw_and_read(&drawn_gaps, &t);
     assert_int_equal(t.count, 3);
     assert_memory_equal(t.id, ids, sizeof ids);
@@ -62,9 +50,8 @@ static void numbers_with_gaps_are_counted_without(void **state)
     assert_memory_equal(&out, &want, sizeof out);
 }
 
-static void nodes_without_cpus_and_without_memory_are_known(void **state)
+CASE(nodes_without_cpus_and_without_memory_are_known)
 {
-    (void)state;
     draw_and_read(&drawn_cxl, &t);
     assert_int_equal(t.cpus, 3);
     assert_int_equal(t.memory, 15);
@@ -74,10 +61,9 @@ static void nodes_without_cpus_and_without_memory_are_known(void **state)
     assert_int_equal(fl_topology_nearest(&t, 1, t.memory), 2);
 }
 
-static void the_nearest_comes_first_and_ties_go_upward(void **state)
+CASE(the_nearest_comes_first_and_ties_go_upward)
 {
     static const uint8_t from_5[] = {5, 6, 7, 4, 0, 1, 2, 3}, from_2[] = {2, 3, 0, 1, 4, 5, 6, 7};
-    (void)state;
     draw_and_read(&drawn_snc, &t);
     assert_memory_equal(t.order[5], from_5, sizeof from_5);
     assert_memory_equal(t.order[2], from_2, sizeof from_2);
@@ -85,7 +71,7 @@ static void the_nearest_comes_first_and_ties_go_upward(void **state)
     assert_int_equal(fl_topology_nearest(&t, 5, 0), FL_NODES);
 }
 
-static void what_cannot_be_read_is_one_node(void **state)
+CASE(what_cannot_be_read_is_one_node)
 {
     static const struct drawn_machine table[] = {
         {.name = "nothing"},
@@ -93,7 +79,6 @@ static void what_cannot_be_read_is_one_node(void **state)
         {.name = "empty", .online = "\n", .memory = "\n", .cpus = "\n"},
         {.name = "past the end", .online = "1024-4000000000\n"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         draw_and_read(&table[i], &t);
         assert_sane();
@@ -104,11 +89,10 @@ static void what_cannot_be_read_is_one_node(void **state)
     }
 }
 
-static void a_half_readable_machine_has_plain_distances(void **state)
+CASE(a_half_readable_machine_has_plain_distances)
 {
     static const char *const distances[] = {NULL,     "",         "10\n",    "10 21 21\n",
                                             "10 x\n", "10 256\n", "21 10\n", "10 9\n"};
-    (void)state;
     for (size_t i = 0; i < sizeof distances / sizeof distances[0]; i++) {
         struct drawn_machine m = drawn_two;
         m.node[0].distance = distances[i];
@@ -147,10 +131,9 @@ static int many_read_file(const char *path, char *buf, size_t size)
     return 0;
 }
 
-static void more_nodes_than_there_is_room_for_are_left_out(void **state)
+CASE(more_nodes_than_there_is_room_for_are_left_out)
 {
     struct fl_node_ids ids = ids_of("1,64,65");
-    (void)state;
     fl_sys.read_file = many_read_file;
     fl_topology_read(&t, "/drawn", &scratch);
     assert_sane();
@@ -175,11 +158,10 @@ static int long_read_file(const char *path, char *buf, size_t size)
 }
 
 /* 8,191 letters end amid a number, which is none then. */
-static void a_list_that_was_cut_has_lost_its_last_number(void **state)
+CASE(a_list_that_was_cut_has_lost_its_last_number)
 {
     struct fl_cpu_ids cpus;
     unsigned n = 0, last = 0;
-    (void)state;
     draw_and_read(&drawn_one, &t);
     fl_sys.read_file = long_read_file;
     assert_true(fl_topology_cpus(&t, 0, "/drawn", &scratch, &cpus));
@@ -193,10 +175,9 @@ static void a_list_that_was_cut_has_lost_its_last_number(void **state)
     assert_in_range(n, 1500, 2000);
 }
 
-static void cpus_of_a_node_are_read(void **state)
+CASE(cpus_of_a_node_are_read)
 {
     struct fl_cpu_ids cpus, none = {{0}};
-    (void)state;
     draw_and_read(&drawn_four, &t);
     assert_true(fl_topology_cpus(&t, 1, "/drawn", &scratch, &cpus));
     assert_int_equal(cpus.word[0], 1 << 1 | 1 << 5);
@@ -208,10 +189,9 @@ static void cpus_of_a_node_are_read(void **state)
     assert_memory_equal(&cpus, &none, sizeof cpus);
 }
 
-static void weights_are_those_of_sysfs_or_one(void **state)
+CASE(weights_are_those_of_sysfs_or_one)
 {
     struct drawn_machine m = drawn_two;
-    (void)state;
     draw_and_read(&drawn_two, &t);
     assert_int_equal(t.weight[0], 3);
     assert_int_equal(t.weight[1], 1);
@@ -225,9 +205,8 @@ static void weights_are_those_of_sysfs_or_one(void **state)
 
 /* Of 1 GiB 66 MiB are the kernel's; of page cache the inactive half is there, and half of the
  * active. */
-static void room_is_what_is_free_and_not_kept(void **state)
+CASE(room_is_what_is_free_and_not_kept)
 {
-    (void)state;
     draw_and_read(&drawn_two, &t);
     assert_int_equal(fl_topology_room(&t, 1, "/drawn", &scratch), (512u + 64 + 32 - 66) << 20);
     assert_int_equal(fl_topology_room(&t, 2, "/drawn", &scratch), (100u - 66) << 20);
@@ -240,20 +219,4 @@ static void room_is_what_is_free_and_not_kept(void **state)
     assert_true(fl_topology_room(&t, 1, "/drawn", &scratch) == UINT64_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(every_machine_is_read_soundly, each),
-        cmocka_unit_test_setup(numbers_with_gaps_are_counted_without, each),
-        cmocka_unit_test_setup(nodes_without_cpus_and_without_memory_are_known, each),
-        cmocka_unit_test_setup(the_nearest_comes_first_and_ties_go_upward, each),
-        cmocka_unit_test_setup(what_cannot_be_read_is_one_node, each),
-        cmocka_unit_test_setup(a_half_readable_machine_has_plain_distances, each),
-        cmocka_unit_test_setup(more_nodes_than_there_is_room_for_are_left_out, each),
-        cmocka_unit_test_setup(a_list_that_was_cut_has_lost_its_last_number, each),
-        cmocka_unit_test_setup(cpus_of_a_node_are_read, each),
-        cmocka_unit_test_setup(weights_are_those_of_sysfs_or_one, each),
-        cmocka_unit_test_setup(room_is_what_is_free_and_not_kept, each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = fake_install)

@@ -1,15 +1,18 @@
-/* The two printed forms. */
+/* What is printed: as JSON, as tables, as a line, for Prometheus. */
 #include "stats/stats.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 
-#include <string.h>
+static char buf[FL_PROMETHEUS_BYTES]; /* REPORT_BYTES of runtime/exit.c */
+static struct fl_text t;
 
-static void json_is_one_line_with_the_program_escaped(void **state)
+static void begin(void)
+{
+    t = fl_text_on(buf, sizeof buf);
+}
+
+CASE(json_is_one_line_with_the_program_escaped)
 {
     struct fl_stats_values v = {.active = 1, .lazy_bytes = UINT64_MAX};
-    char buf[8192];
-    struct fl_text t = fl_text_on(buf, sizeof buf);
-    (void)state;
     fl_stats_format_json(&v, NULL, NULL, 42, "a\"b\\c\nd\x01", &t);
     const char *start =
         "{\"pid\": 42, \"program\": \"a\\\"b\\\\cd\", \"active\": 1, \"requests\": 0, ";
@@ -19,31 +22,21 @@ static void json_is_one_line_with_the_program_escaped(void **state)
     assert_ptr_equal(strchr(buf, '\n'), buf + t.len - 1);
 }
 
-static void table_has_a_line_a_field(void **state)
+CASE(table_has_a_line_a_field)
 {
     struct fl_stats_values v = {.requests = 12};
-    char buf[8192];
-    size_t lines = 0;
-    struct fl_text t = fl_text_on(buf, sizeof buf);
-    (void)state;
     fl_stats_format_table(&v, 0, &t);
-    for (const char *p = buf; (p = strchr(p, '\n')) != NULL; p++) {
-        lines++;
-    }
-    assert_int_equal(lines, sizeof v / sizeof(uint64_t));
-    assert_non_null(strstr(buf, "faultless: requests 12 (large requests served, by plans too)\n"));
+    assert_int_equal(count_of(buf, "\n"), sizeof v / sizeof(uint64_t));
+    assert_says(buf, "faultless: requests 12 (large requests served, by plans too)\n");
 }
 
-static void nodes_are_told_where_there_are_several(void **state)
+CASE(nodes_are_told_where_there_are_several)
 {
     struct fl_stats_values v = {.active = 1};
     struct fl_stats_nodes n = {.n = 2,
                                .node = {{.id = 0, .extents = 30, .free = 10, .stock = 5},
                                         {.id = 2, .extents = 40, .free = 0, .stock = 7}},
                                .several = 3};
-    char buf[8192];
-    struct fl_text t = fl_text_on(buf, sizeof buf);
-    (void)state;
     fl_stats_format_nodes(&n, 0, &t);
     assert_string_equal(buf,
                         "faultless: node 0: 30 bytes populated, 10 of these free; stock 5 bytes\n"
@@ -63,22 +56,19 @@ static void nodes_are_told_where_there_are_several(void **state)
     assert_int_equal(t.len, 0);
 }
 
-static void gpus_are_told_where_they_were_used(void **state)
+CASE(gpus_are_told_where_they_were_used)
 {
     struct fl_stats_values v = {.active = 1};
     static struct fl_stats_gpus g = {
         .n = 2, .gpu = {{.id = 0, .held_bytes = 30, .stalls = 7}, {.id = 3, .pools = 2}}};
-    char buf[8192];
-    struct fl_text t = fl_text_on(buf, sizeof buf);
-    (void)state;
     fl_stats_format_gpus(&g, 0, &t);
     assert_int_equal(strncmp(buf, "faultless: GPU0 held_bytes 30\n", 30), 0);
-    assert_non_null(strstr(buf, "faultless: GPU0 stalls 7\n"));
-    assert_non_null(strstr(buf, "faultless: GPU3 pools 2\n"));
+    assert_says(buf, "faultless: GPU0 stalls 7\n");
+    assert_says(buf, "faultless: GPU3 pools 2\n");
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_json(&v, NULL, &g, 1, "a", &t);
-    assert_non_null(strstr(buf, ", \"gpus\": [{\"gpu\": 0, \"held_bytes\": 30, "));
-    assert_non_null(strstr(buf, ", \"stalls\": 7}, {\"gpu\": 3, \"held_bytes\": 0, "));
+    assert_says(buf, ", \"gpus\": [{\"gpu\": 0, \"held_bytes\": 30, ");
+    assert_says(buf, ", \"stalls\": 7}, {\"gpu\": 3, \"held_bytes\": 0, ");
     assert_string_equal(buf + t.len - 17, ", \"stalls\": 0}]}\n");
     g.gpu[0].allocs = 4000;
     g.gpu[0].hits = 3000;
@@ -96,7 +86,7 @@ static void gpus_are_told_where_they_were_used(void **state)
     assert_null(strstr(buf, "gpus"));
 }
 
-static void residency_has_a_line_for_each_use(void **state)
+CASE(residency_has_a_line_for_each_use)
 {
     struct fl_residency_values v = {.live_bytes = 8,
                                     .live_resident_bytes = 7,
@@ -106,9 +96,6 @@ static void residency_has_a_line_for_each_use(void **state)
                                     .stock_resident_bytes = 3,
                                     .table_bytes = 2,
                                     .table_resident_bytes = 1};
-    char buf[1024];
-    struct fl_text t = fl_text_on(buf, sizeof buf);
-    (void)state;
     fl_stats_format_residency(&v, &t);
     assert_string_equal(buf, "faultless: live: 8 bytes, 7 of these in memory\n"
                              "faultless: free: 6 bytes, 5 of these in memory\n"
@@ -117,22 +104,19 @@ static void residency_has_a_line_for_each_use(void **state)
     v.unknown_bytes = 9;
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_residency(&v, &t);
-    assert_non_null(strstr(buf, "faultless: not known whether in memory: 9 bytes\n"));
+    assert_says(buf, "faultless: not known whether in memory: 9 bytes\n");
 }
 
-static void largest_report_fits_its_buffer(void **state)
+CASE(largest_report_fits_its_buffer)
 {
     struct fl_stats_values v;
     static struct fl_stats_nodes n;
     static struct fl_stats_gpus g;
-    char buf[FL_PROMETHEUS_BYTES]; /* REPORT_BYTES of runtime/exit.c */
-    (void)state;
     memset(&v, 0xff, sizeof v);
     memset(&n, 0xff, sizeof n);
     n.n = FL_STATS_NODES;
     memset(&g, 0xff, sizeof g);
     g.n = FL_STATS_GPUS;
-    struct fl_text t = fl_text_on(buf, sizeof buf);
     fl_stats_format_table(&v, 1 << 22, &t);
     fl_stats_format_nodes(&n, 1 << 22, &t);
     fl_stats_format_gpus(&g, 1 << 22, &t);
@@ -148,22 +132,19 @@ static void largest_report_fits_its_buffer(void **state)
     assert_true(t.len < sizeof buf - 1);
 }
 
-static void lines_name_their_process_where_it_is_told(void **state)
+CASE(lines_name_their_process_where_it_is_told)
 {
     struct fl_stats_values v = {.requests = 12};
     struct fl_stats_nodes n = {.n = 1};
-    char buf[8192];
-    struct fl_text t = fl_text_on(buf, sizeof buf);
-    (void)state;
     fl_stats_format_table(&v, 42, &t);
     fl_stats_format_nodes(&n, 42, &t);
-    assert_non_null(strstr(buf, "\nfaultless[42]: requests 12 ("));
-    assert_non_null(strstr(buf, "\nfaultless[42]: node 0: "));
-    assert_non_null(strstr(buf, "\nfaultless[42]: several nodes: "));
+    assert_says(buf, "\nfaultless[42]: requests 12 (");
+    assert_says(buf, "\nfaultless[42]: node 0: ");
+    assert_says(buf, "\nfaultless[42]: several nodes: ");
     assert_null(strstr(buf, "faultless: "));
 }
 
-static void a_summary_is_one_line(void **state)
+CASE(a_summary_is_one_line)
 {
     struct fl_stats_values v = {.active = 1,
                                 .requests = 120394,
@@ -179,9 +160,6 @@ static void a_summary_is_one_line(void **state)
                            .sample_bytes = 1 << 20,
                            .sample_faults = 256,
                            .sample_ns = 140000};
-    char buf[512];
-    struct fl_text t = fl_text_on(buf, sizeof buf);
-    (void)state;
     fl_stats_format_summary(&s, &t); /* 16 GiB: 16384 times the sample */
     assert_string_equal(buf, "faultless[42] a?b: 120k large requests, 4.2M page faults and 2.3 s "
                              "avoided (estimated), pages move by mremap, peak 1.2 GiB\n");
@@ -197,8 +175,8 @@ static void a_summary_is_one_line(void **state)
     s.thp_refused = true;
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_summary(&s, &t);
-    assert_non_null(strstr(buf, ", no huge pages (PR_SET_THP_DISABLE, by the program or what "
-                                "started it), 990 steps"));
+    assert_says(buf, ", no huge pages (PR_SET_THP_DISABLE, by the program or what "
+                     "started it), 990 steps");
     v.requests = 0;
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_summary(&s, &t);
@@ -218,75 +196,44 @@ static void a_summary_is_one_line(void **state)
 }
 
 /* More was brought in than was asked for: ahead of requests that never came. */
-static void nothing_is_avoided_below_zero(void **state)
+CASE(nothing_is_avoided_below_zero)
 {
     struct fl_stats_values v = {
         .active = 1, .requests = 1, .served_bytes = 4096, .populate_bytes = 8192};
     struct fl_summary s = {.values = &v, .sample_bytes = 1, .sample_faults = 1, .sample_ns = 1};
-    char buf[512];
-    struct fl_text t = fl_text_on(buf, sizeof buf);
-    (void)state;
     fl_stats_format_summary(&s, &t);
     assert_string_equal(buf, "faultless: 1 large request, 0 page faults and 0 ns avoided "
                              "(estimated), pages move by userfaultfd, peak 0 B\n");
 }
 
-static void prometheus_has_help_type_and_value(void **state)
+CASE(prometheus_has_help_type_and_value)
 {
     struct fl_stats_values v = {.requests = 12, .in_use_bytes = 34};
-    char buf[FL_PROMETHEUS_BYTES];
-    struct fl_text t = fl_text_on(buf, sizeof buf);
-    size_t lines = 0;
-    (void)state;
     fl_stats_format_prometheus(&v, &(struct fl_stats_gpus){0}, 7, "a\"b", &t);
-    assert_non_null(strstr(buf,
-                           "# HELP faultless_requests_total large requests served, by plans too\n"
-                           "# TYPE faultless_requests_total counter\n"
-                           "faultless_requests_total{pid=\"7\",program=\"a\\\"b\"} 12\n"));
-    assert_non_null(strstr(buf, "# TYPE faultless_in_use_bytes gauge\n"
-                                "faultless_in_use_bytes{pid=\"7\",program=\"a\\\"b\"} 34\n"));
-    for (const char *p = buf; (p = strchr(p, '\n')) != NULL; p++) {
-        lines++;
-    }
-    assert_int_equal(lines, 3 * sizeof v / sizeof(uint64_t));
+    assert_says(buf, "# HELP faultless_requests_total large requests served, by plans too\n"
+                     "# TYPE faultless_requests_total counter\n"
+                     "faultless_requests_total{pid=\"7\",program=\"a\\\"b\"} 12\n");
+    assert_says(buf, "# TYPE faultless_in_use_bytes gauge\n"
+                     "faultless_in_use_bytes{pid=\"7\",program=\"a\\\"b\"} 34\n");
+    assert_int_equal(count_of(buf, "\n"), 3 * sizeof v / sizeof(uint64_t));
 }
 
-static void prometheus_has_each_gpu_that_was_used(void **state)
+CASE(prometheus_has_each_gpu_that_was_used)
 {
     static struct fl_stats_gpus g = {
         .n = 2, .gpu = {{.id = 0, .held_bytes = 30, .copies = 7}, {.id = 3, .held_bytes = 40}}};
     struct fl_stats_values v = {.requests = 12};
-    char buf[FL_PROMETHEUS_BYTES];
-    struct fl_text t = fl_text_on(buf, sizeof buf);
-    (void)state;
     fl_stats_format_prometheus(&v, &g, 7, "a", &t);
-    assert_non_null(strstr(buf, "# TYPE faultless_gpu_held_bytes gauge\n"
-                                "faultless_gpu_held_bytes{pid=\"7\",program=\"a\",gpu=\"0\"} 30\n"
-                                "faultless_gpu_held_bytes{pid=\"7\",program=\"a\",gpu=\"3\"} 40\n"
-                                "# HELP "));
-    assert_non_null(strstr(buf,
-                           "# TYPE faultless_gpu_copies_total counter\n"
-                           "faultless_gpu_copies_total{pid=\"7\",program=\"a\",gpu=\"0\"} 7\n"));
+    assert_says(buf, "# TYPE faultless_gpu_held_bytes gauge\n"
+                     "faultless_gpu_held_bytes{pid=\"7\",program=\"a\",gpu=\"0\"} 30\n"
+                     "faultless_gpu_held_bytes{pid=\"7\",program=\"a\",gpu=\"3\"} 40\n"
+                     "# HELP ");
+    assert_says(buf, "# TYPE faultless_gpu_copies_total counter\n"
+                     "faultless_gpu_copies_total{pid=\"7\",program=\"a\",gpu=\"0\"} 7\n");
     g.n = 0;
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_prometheus(&v, &g, 7, "a", &t);
     assert_null(strstr(buf, "gpu"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_is_one_line_with_the_program_escaped),
-        cmocka_unit_test(table_has_a_line_a_field),
-        cmocka_unit_test(nodes_are_told_where_there_are_several),
-        cmocka_unit_test(gpus_are_told_where_they_were_used),
-        cmocka_unit_test(residency_has_a_line_for_each_use),
-        cmocka_unit_test(largest_report_fits_its_buffer),
-        cmocka_unit_test(lines_name_their_process_where_it_is_told),
-        cmocka_unit_test(a_summary_is_one_line),
-        cmocka_unit_test(nothing_is_avoided_below_zero),
-        cmocka_unit_test(prometheus_has_help_type_and_value),
-        cmocka_unit_test(prometheus_has_each_gpu_that_was_used),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = begin)

@@ -1,19 +1,15 @@
 /* How the live page is filled: what readers of another build rely on. */
 #include "stats/live.h"
-#include "unit/cmocka_all.h"
-
-#include <string.h>
+#include "cases.h"
 
 static struct fl_live_page page;
 
-static int clean(void **state)
+static void clean(void)
 {
-    (void)state;
     memset(&page, 0, sizeof page);
-    return 0;
 }
 
-static void a_list_has_the_terms_that_come_with_it(void **state)
+CASE(a_list_has_the_terms_that_come_with_it)
 {
     static const struct fl_live_term term[] = {
         {.figure = FL_LIVE_STALLS, .width = 8},
@@ -21,7 +17,6 @@ static void a_list_has_the_terms_that_come_with_it(void **state)
     };
     uint32_t word = 0;
 
-    (void)state;
     fl_live_add_word(&page, FL_LIVE_RUNG, &word, sizeof word);
     fl_live_add(&page, (struct fl_live_list){.at = 7, .count = 2, .size = 16, .next = 16}, term, 2);
     assert_int_equal(page.nlists, 2);
@@ -37,12 +32,11 @@ static void a_list_has_the_terms_that_come_with_it(void **state)
     assert_int_equal(page.term[2].when, 12);
 }
 
-static void what_has_no_room_is_left_out_whole(void **state)
+CASE(what_has_no_room_is_left_out_whole)
 {
     static const struct fl_live_term term[FL_LIVE_TERMS - FL_LIVE_LISTS + 2];
     uint64_t word = 0;
 
-    (void)state;
     for (int i = 0; i < FL_LIVE_LISTS - 1; i++) {
         fl_live_add_word(&page, FL_LIVE_LAZY, &word, sizeof word);
     }
@@ -56,9 +50,8 @@ static void what_has_no_room_is_left_out_whole(void **state)
     assert_int_equal(page.nterms, FL_LIVE_TERMS);
 }
 
-static void a_page_is_none_until_it_is_published(void **state)
+CASE(a_page_is_none_until_it_is_published)
 {
-    (void)state;
     assert_int_equal(page.magic[0], 0);
     fl_live_publish(&page, "12.34.56-a-name-that-is-too-long");
     assert_string_equal(page.magic, FL_LIVE_MAGIC);
@@ -69,12 +62,4 @@ static void a_page_is_none_until_it_is_published(void **state)
     assert_string_equal(page.library, "12.34.56-a-name");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_list_has_the_terms_that_come_with_it, clean),
-        cmocka_unit_test_setup(what_has_no_room_is_left_out_whole, clean),
-        cmocka_unit_test_setup(a_page_is_none_until_it_is_published, clean),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = clean)

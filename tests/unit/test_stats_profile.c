@@ -1,31 +1,24 @@
 /* The profile: which blocks are sampled and what they stand for, the peak, a full table, threads,
  * and what a file holds of stacks. */
 #include "stats/stats.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { MIB = 1 << 20, THREADS = 4, ROUNDS = 20000 };
 
 static char path[] = "/tmp/fl-profile-XXXXXX";
 
-static int begin(void **state)
+static void begin(void)
 {
     int fd = mkstemp(path);
-    (void)state;
     fl_sys_boot();
-    return fd < 0 || close(fd) != 0;
+    assert_true(fd >= 0 && close(fd) == 0);
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
-    return unlink(path);
+    assert_int_equal(unlink(path), 0);
 }
 
 /* The sample of that number: behind the head, as readers find it. */
@@ -36,9 +29,8 @@ static const struct fl_profile_sample *sample(uint32_t number)
     return (const void *)(first + (size_t)(number - 1) * FL_PROFILE_STRIDE);
 }
 
-static void each_block_of_the_distance_is_sampled_for_itself(void **state)
+CASE(each_block_of_the_distance_is_sampled_for_itself)
 {
-    (void)state;
     assert_int_equal(fl_profile_begin(MIB), 0);
     uint32_t a = fl_profile_saw(MIB), b = fl_profile_saw(3 * MIB);
     assert_true(a != 0 && b != 0 && a != b);
@@ -52,9 +44,8 @@ static void each_block_of_the_distance_is_sampled_for_itself(void **state)
     assert_int_equal(fl_profile->live, 0);
 }
 
-static void the_peak_outlives_its_blocks(void **state)
+CASE(the_peak_outlives_its_blocks)
 {
-    (void)state;
     assert_int_equal(fl_profile_begin(1), 0);
     uint32_t a = fl_profile_saw(5 * MIB), b = fl_profile_saw(5 * MIB);
     fl_profile_freed(a);
@@ -73,12 +64,11 @@ static void the_peak_outlives_its_blocks(void **state)
 }
 
 /* The generator begins alike for the first thread that comes, so this is the same at each run. */
-static void what_samples_stand_for_is_right_on_average(void **state)
+CASE(what_samples_stand_for_is_right_on_average)
 {
     static const size_t len[] = {64 << 10, 1 * MIB, 2 * MIB + 4096};
     double stands[3] = {0}, is[3] = {0};
 
-    (void)state;
     assert_int_equal(fl_profile_begin(8 * MIB), 0);
     for (unsigned i = 0; i < 100000; i++) {
         unsigned k = i % 16 == 0 ? 1 + i / 16 % 2 : 0;
@@ -97,12 +87,11 @@ static void what_samples_stand_for_is_right_on_average(void **state)
     }
 }
 
-static void a_full_table_leaves_blocks_out_and_counts_them(void **state)
+CASE(a_full_table_leaves_blocks_out_and_counts_them)
 {
     enum { MORE = 10 };
     uint32_t last = 0;
 
-    (void)state;
     assert_int_equal(fl_profile_begin(1), 0);
     for (unsigned i = 0; i < FL_PROFILE_SLOTS; i++) {
         last = fl_profile_saw(MIB);
@@ -138,11 +127,10 @@ static void *churn(void *unused)
     return unused;
 }
 
-static void threads_leave_nothing_behind(void **state)
+CASE(threads_leave_nothing_behind)
 {
     pthread_t thread[THREADS];
 
-    (void)state;
     assert_int_equal(fl_profile_begin(1 << 17), 0);
     for (unsigned i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&thread[i], NULL, churn, NULL), 0);
@@ -157,9 +145,8 @@ static void threads_leave_nothing_behind(void **state)
     }
 }
 
-static void a_confined_process_is_left_alone(void **state)
+CASE(a_confined_process_is_left_alone)
 {
-    (void)state;
     assert_int_equal(fl_profile_begin(1), 0);
     fl_sys_confine(true);
     assert_int_equal(fl_profile_saw(MIB), 0);
@@ -192,21 +179,17 @@ static __attribute__((noinline)) uint32_t ask_with_secret(char secret[static 24]
     return mine[0] == secret[0] ? number : 0;
 }
 
-static void a_file_has_addresses_and_no_data(void **state)
+CASE(a_file_has_addresses_and_no_data)
 {
     struct fl_profile_head now = {.live_bytes = 7, .kept_bytes = 8}, head;
     char secret[24] = "the password, no more";
 
-    (void)state;
     assert_int_equal(fl_profile_begin(1), 0);
     uint32_t number = ask_with_secret(secret);
     const char *stack = (const char *)(sample(number) + 1);
     assert_non_null(memmem(stack, sample(number)->stack_len, secret, 16));
     assert_int_equal(fl_profile_write(path, &now), 0);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    size_t all = fread(text, 1, sizeof text, file);
-    (void)fclose(file);
+    size_t all = read_text(path, text, sizeof text);
     memcpy(&head, text, sizeof head);
     assert_memory_equal(head.magic, FL_PROFILE_MAGIC, sizeof head.magic);
     assert_int_equal(head.slots, 1);
@@ -224,16 +207,4 @@ static void a_file_has_addresses_and_no_data(void **state)
     assert_int_equal(fl_profile_write("/nonexistent/file", &now), -ENOENT);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_samples_stand_for_is_right_on_average),
-        cmocka_unit_test(each_block_of_the_distance_is_sampled_for_itself),
-        cmocka_unit_test(the_peak_outlives_its_blocks),
-        cmocka_unit_test(a_full_table_leaves_blocks_out_and_counts_them),
-        cmocka_unit_test(threads_leave_nothing_behind),
-        cmocka_unit_test(a_confined_process_is_left_alone),
-        cmocka_unit_test(a_file_has_addresses_and_no_data),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
-}
+CASES_MAIN(.group_setup = begin, .group_teardown = end)

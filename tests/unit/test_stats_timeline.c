@@ -1,99 +1,76 @@
 /* The timeline: bounded, whole while threads write it, a fork's child's own; and as a Chrome
  * trace. */
 #include "stats/stats.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static char path[] = "/tmp/fl-timeline-XXXXXX";
 static char text[8 << 20];
 
-static int begin(void **state)
+static void begin(void)
 {
     int fd = mkstemp(path);
-    (void)state;
     fl_sys_boot();
-    return fd < 0 || close(fd) != 0 || fl_timeline_begin();
+    assert_true(fd >= 0 && close(fd) == 0);
+    assert_int_equal(fl_timeline_begin(), 0);
 }
 
-static int each(void **state)
+static void each(void)
 {
-    (void)state;
     fl_timeline_fork_child(); /* as if nothing had been */
-    return 0;
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
-    return unlink(path);
+    assert_int_equal(unlink(path), 0);
 }
 
 static void write_and_read(void)
 {
     assert_int_equal(fl_timeline_write(path, 42, "a\"b"), 0);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
+    (void)read_text(path, text, sizeof text);
 }
 
-static size_t count(const char *part)
+CASE(spans_and_moments_have_their_words)
 {
-    size_t n = 0;
-
-    for (const char *at = text; (at = strstr(at, part)) != NULL; at++) {
-        n++;
-    }
-    return n;
-}
-
-static void spans_and_moments_have_their_words(void **state)
-{
-    (void)state;
     uint64_t from = fl_timeline_now();
     assert_true(from != 0);
     fl_timeline_span(FL_TIMELINE_STEP, from, 2 * 7 + 1);
     fl_timeline_span(FL_TIMELINE_MOVE, 0, 5); /* it began before there was a timeline */
     fl_timeline_moment(FL_TIMELINE_DROP, 3);
     write_and_read();
-    assert_int_equal(count("\"ph\":"), 3);
-    assert_non_null(strstr(text, "\"args\":{\"name\":\"a\\\"b\",\"events left out before\":0}"));
-    assert_non_null(strstr(text, "{\"ph\":\"X\",\"name\":\"step\",\"pid\":42,"));
-    assert_non_null(strstr(text, "\"args\":{\"context\":7,\"planned\":1}}"));
-    assert_non_null(strstr(text, "{\"ph\":\"i\",\"name\":\"plan given up\""));
+    assert_int_equal(count_of(text, "\"ph\":"), 3);
+    assert_says(text, "\"args\":{\"name\":\"a\\\"b\",\"events left out before\":0}");
+    assert_says(text, "{\"ph\":\"X\",\"name\":\"step\",\"pid\":42,");
+    assert_says(text, "\"args\":{\"context\":7,\"planned\":1}}");
+    assert_says(text, "{\"ph\":\"i\",\"name\":\"plan given up\"");
     assert_string_equal(text + strlen(text) - 4, "\n]}\n");
 }
 
-static void the_last_events_are_kept(void **state)
+CASE(the_last_events_are_kept)
 {
     char last[64];
-    (void)state;
     for (uint64_t i = 0; i < FL_TIMELINE_EVENTS + 100; i++) {
         fl_timeline_moment(FL_TIMELINE_PLAN, i);
     }
     write_and_read();
-    assert_int_equal(count("\"plan made\""), FL_TIMELINE_EVENTS);
-    assert_non_null(strstr(text, "\"events left out before\":100}"));
+    assert_int_equal(count_of(text, "\"plan made\""), FL_TIMELINE_EVENTS);
+    assert_says(text, "\"events left out before\":100}");
     assert_null(strstr(text, "\"bytes\":99}"));
-    assert_non_null(strstr(text, "\"bytes\":100}"));
+    assert_says(text, "\"bytes\":100}");
     snprintf(last, sizeof last, "\"bytes\":%d}", FL_TIMELINE_EVENTS + 99);
-    assert_non_null(strstr(text, last));
+    assert_says(text, last);
 }
 
-static void a_child_of_fork_has_its_own(void **state)
+CASE(a_child_of_fork_has_its_own)
 {
-    (void)state;
     fl_timeline_moment(FL_TIMELINE_PLAN, 1);
     fl_timeline_fork_child();
     fl_timeline_moment(FL_TIMELINE_PLAN, 2);
     write_and_read();
-    assert_int_equal(count("\"plan made\""), 1);
-    assert_non_null(strstr(text, "\"bytes\":2}"));
+    assert_int_equal(count_of(text, "\"plan made\""), 1);
+    assert_says(text, "\"bytes\":2}");
 }
 
 /* Value and length of each event belong together. */
@@ -105,10 +82,9 @@ static void *tell(void *arg)
     return NULL;
 }
 
-static void threads_write_it_while_it_is_read(void **state)
+CASE(threads_write_it_while_it_is_read)
 {
     pthread_t thread[3];
-    (void)state;
     for (uintptr_t i = 0; i < 3; i++) {
         assert_int_equal(pthread_create(&thread[i], NULL, tell, (void *)(i + 1)), 0);
     }
@@ -118,20 +94,12 @@ static void threads_write_it_while_it_is_read(void **state)
     }
     write_and_read();
     size_t written =
-        count("\"purge\""); /* one that was a whole ring late left its place to another */
+        count_of(text, "\"purge\""); /* one that was a whole ring late left its place to another */
     assert_in_range(written, FL_TIMELINE_EVENTS - 2, FL_TIMELINE_EVENTS);
-    assert_int_equal(count("\"bytes\":1}") + count("\"bytes\":2}") + count("\"bytes\":3}"),
+    assert_int_equal(count_of(text, "\"bytes\":1}") + count_of(text, "\"bytes\":2}") +
+                         count_of(text, "\"bytes\":3}"),
                      written);
-    assert_int_equal(count("\"ts\":0.001"), written);
+    assert_int_equal(count_of(text, "\"ts\":0.001"), written);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(spans_and_moments_have_their_words, each),
-        cmocka_unit_test_setup(the_last_events_are_kept, each),
-        cmocka_unit_test_setup(a_child_of_fork_has_its_own, each),
-        cmocka_unit_test_setup(threads_write_it_while_it_is_read, each),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
-}
+CASES_MAIN(.setup = each, .group_setup = begin, .group_teardown = end)

@@ -1,19 +1,16 @@
 /* Population by several at once, on the real kernel: what is resident, whose faults they were, what
  * stays behind. The linker wraps fl_guest_start (CMakeLists.txt), so that tests count threads and
  * refuse them. */
+#include "cases.h"
 #include "unit/crew_fixture.h"
 #include "unit/guest_fixture.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 static long faults(int who)
 {
@@ -23,12 +20,11 @@ static long faults(int who)
     return u.ru_minflt;
 }
 
-static void each_kind_fills_the_range_and_nothing_else(void **state)
+CASE(each_kind_fills_the_range_and_nothing_else)
 {
     struct fl_range all = map(MIB(SHARED + 8));
     struct fl_range odd = {all.base + 3 * fl_page.base, MIB(SHARED) + 5 * fl_page.base};
     bool uring = has_uring();
-    (void)state;
     for (unsigned kind = FL_CREW_ALONE; kind <= FL_CREW_URING; kind++) {
         enum fl_crew_kind used;
         assert_int_equal(fl_crew_populate(odd, 4, kind, &used), 0);
@@ -40,13 +36,11 @@ static void each_kind_fills_the_range_and_nothing_else(void **state)
         assert_int_equal(resident(all), odd.len);
         empty(all);
     }
-    assert_int_equal(fl_sys_linux.unmap(all), 0);
 }
 
-static void huge_pages_are_filled_as_huge_pages(void **state)
+CASE(huge_pages_are_filled_as_huge_pages)
 {
     struct fl_range r = map(MIB(SHARED));
-    (void)state;
     assert_int_equal(fl_sys_linux.advise(r, FL_ADVICE_HUGE), 0);
     for (unsigned kind = FL_CREW_THREADS; kind <= FL_CREW_URING; kind++) {
         long before = faults(RUSAGE_SELF);
@@ -59,15 +53,13 @@ static void huge_pages_are_filled_as_huge_pages(void **state)
         }
         empty(r);
     }
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 /* A helper that gets no CPU does nothing; then the next round counts. */
-static void helpers_take_faults_off_the_caller(void **state)
+CASE(helpers_take_faults_off_the_caller)
 {
     struct fl_range r = map(MIB(SHARED));
     long all = (long)(r.len / fl_page.base);
-    (void)state;
     for (unsigned kind = FL_CREW_THREADS; kind <= FL_CREW_URING; kind++) {
         long own = all;
         for (int round = 0; round < 100 && own > all - all / 10; round++) {
@@ -79,16 +71,14 @@ static void helpers_take_faults_off_the_caller(void **state)
         }
         assert_true(own <= all - all / 10);
     }
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void what_is_short_or_may_not_be_shared_is_done_alone(void **state)
+CASE(what_is_short_or_may_not_be_shared_is_done_alone)
 {
     struct fl_range r = map(MIB(SHARED));
     struct fl_range small = {r.base, MIB(SMALL)};
     enum fl_crew_kind used;
     cpu_set_t before, one;
-    (void)state;
     atomic_store(&guests.begun, 0);
     assert_int_equal(fl_crew_populate(small, 4, FL_CREW_URING, &used), 0);
     assert_int_equal(used, FL_CREW_ALONE);
@@ -106,14 +96,12 @@ static void what_is_short_or_may_not_be_shared_is_done_alone(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
     assert_int_equal(used, FL_CREW_ALONE);
     assert_int_equal(atomic_load(&guests.begun), 0);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void helpers_are_fewer_than_the_cpus(void **state)
+CASE(helpers_are_fewer_than_the_cpus)
 {
     struct fl_range r = map(MIB(SHARED));
     cpu_set_t cpus;
-    (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof cpus, &cpus), 0);
     for (unsigned helpers = 1; helpers < 100; helpers *= 3) {
         atomic_store(&guests.begun, 0);
@@ -122,13 +110,11 @@ static void helpers_are_fewer_than_the_cpus(void **state)
                         fl_min(helpers, (size_t)CPU_COUNT(&cpus) - 1));
         empty(r);
     }
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void a_refusal_is_passed_on_and_ends_the_work(void **state)
+CASE(a_refusal_is_passed_on_and_ends_the_work)
 {
     struct fl_range r = map(MIB(SHARED));
-    (void)state;
     for (unsigned hole = 0; hole < MIB(SHARED) / fl_page.base; hole += 4999) {
         struct fl_range page = {r.base + hole * fl_page.base, fl_page.base};
         assert_int_equal(fl_sys_linux.unmap(page), 0);
@@ -144,41 +130,35 @@ static void a_refusal_is_passed_on_and_ends_the_work(void **state)
         }
         assert_int_equal(fl_sys_linux.map_at(page), 0);
     }
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void memory_that_may_not_be_written_is_refused(void **state)
+CASE(memory_that_may_not_be_written_is_refused)
 {
     struct fl_range r = map(MIB(SHARED));
-    (void)state;
     assert_int_equal(mprotect((void *)r.base, r.len, PROT_READ), 0);
     for (unsigned kind = FL_CREW_ALONE; kind <= FL_CREW_URING; kind++) {
         assert_int_equal(fl_crew_populate(r, 4, kind, NULL), fl_sys_linux.populate(r));
         assert_int_not_equal(fl_sys_linux.populate(r), 0);
     }
     assert_int_equal(resident(r), 0);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void without_a_thread_the_caller_does_it(void **state)
+CASE(without_a_thread_the_caller_does_it)
 {
     struct fl_range r = map(MIB(SHARED));
     enum fl_crew_kind used;
-    (void)state;
     atomic_store(&guests.refuse_as, -EAGAIN);
     atomic_store(&guests.refusals, 100);
     assert_int_equal(fl_crew_populate(r, 4, FL_CREW_THREADS, &used), 0);
     assert_int_equal(used, FL_CREW_ALONE);
     assert_int_equal(resident(r), r.len);
     atomic_store(&guests.refusals, 0);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void signals_stay_as_they_are(void **state)
+CASE(signals_stay_as_they_are)
 {
     struct fl_range r = map(MIB(SHARED));
     sigset_t before, after;
-    (void)state;
     sigemptyset(&before);
     sigaddset(&before, SIGUSR2);
     assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
@@ -191,15 +171,13 @@ static void signals_stay_as_they_are(void **state)
     }
     sigemptyset(&before);
     assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void nothing_of_a_ring_stays(void **state)
+CASE(nothing_of_a_ring_stays)
 {
     struct fl_range r = map(MIB(SHARED));
     unsigned before = descriptors();
     char line[512];
-    (void)state;
     for (int i = 0; i < 20; i++) {
         assert_int_equal(fl_crew_populate(r, 4, FL_CREW_URING, NULL), 0);
     }
@@ -210,22 +188,19 @@ static void nothing_of_a_ring_stays(void **state)
         assert_null(strstr(line, "io_uring"));
     }
     fclose(maps);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 /* The end of a ring is signalled to the thread that had it: so a program's thread must have
  * none. */
-static void a_program_s_thread_is_not_interrupted_afterwards(void **state)
+CASE(a_program_s_thread_is_not_interrupted_afterwards)
 {
     struct fl_range r = map(MIB(SHARED));
     struct epoll_event event;
     int ep = epoll_create1(EPOLL_CLOEXEC);
-    (void)state;
     assert_true(ep >= 0);
     assert_int_equal(fl_sys_linux.populate_shared(r, 4), 0);
     assert_int_equal(epoll_wait(ep, &event, 1, 100), 0);
     close(ep);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 static void *fill_some(void *arg)
@@ -243,12 +218,11 @@ static void *fill_some(void *arg)
     return arg;
 }
 
-static void many_threads_fill_at_once(void **state)
+CASE(many_threads_fill_at_once)
 {
     struct fl_range r[6];
     pthread_t t[6];
     void *good;
-    (void)state;
     for (size_t i = 0; i < 6; i++) {
         r[i] = map(MIB(SHARED));
         assert_int_equal(pthread_create(&t[i], NULL, fill_some, &r[i]), 0);
@@ -256,29 +230,13 @@ static void many_threads_fill_at_once(void **state)
     for (size_t i = 0; i < 6; i++) {
         assert_int_equal(pthread_join(t[i], &good), 0);
         assert_non_null(good);
-        assert_int_equal(fl_sys_linux.unmap(r[i]), 0);
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_kind_fills_the_range_and_nothing_else),
-        cmocka_unit_test(huge_pages_are_filled_as_huge_pages),
-        cmocka_unit_test(helpers_take_faults_off_the_caller),
-        cmocka_unit_test(what_is_short_or_may_not_be_shared_is_done_alone),
-        cmocka_unit_test(helpers_are_fewer_than_the_cpus),
-        cmocka_unit_test(a_refusal_is_passed_on_and_ends_the_work),
-        cmocka_unit_test(memory_that_may_not_be_written_is_refused),
-        cmocka_unit_test(without_a_thread_the_caller_does_it),
-        cmocka_unit_test(signals_stay_as_they_are),
-        cmocka_unit_test(nothing_of_a_ring_stays),
-        cmocka_unit_test(a_program_s_thread_is_not_interrupted_afterwards),
-        cmocka_unit_test(many_threads_fill_at_once),
-    };
-
     if (!can_share("test_sys_crew")) {
         return CANNOT_SHARE;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES(.teardown = unmap_all);
 }

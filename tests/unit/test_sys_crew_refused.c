@@ -1,42 +1,19 @@
 /* Who helps to populate where the system refuses: each refusal is made by a seccomp filter, in a
  * child of its own. And what a child has that was forked in the middle of it. */
+#include "cases.h"
 #include "unit/crew_fixture.h"
 
-#include <errno.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-enum { KILLED = 200, POPULATE_WRITE = 23 };
+enum { KILLED = 200, WITH_RING = 201, POPULATE_WRITE = 23 };
 
 static bool uring_here;
-
-/* `nr` gets `answer`, where its third argument is `third` (any, if negative). The child is of this
- * machine: that the number means what it means here is not looked at. */
-static void refuse(int nr, unsigned answer, int third)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)nr, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)third, 0, (unsigned char)(third >= 0)),
-        BPF_STMT(BPF_RET | BPF_K, answer),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof code / sizeof code[0], code};
-
-    assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
-}
 
 static void refuse_threads(void)
 {
@@ -44,20 +21,18 @@ static void refuse_threads(void)
     refuse(SYS_clone, SECCOMP_RET_ERRNO | EPERM, -1);
 }
 
-/* Runs f in a child. What it returned, or KILLED when it was killed for a call. */
-static int child(int (*f)(void))
-{
-    int status;
+static int (*run)(void);
 
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-        fl_home_settle();
-        _exit(f());
-    }
-    assert_true(pid > 0);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
+static int settle_and_run(void)
+{
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    fl_home_settle();
+    return run();
+}
+
+/* What a child returned, or KILLED when it was killed for a call. */
+static int answer_of(int status)
+{
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS) {
         return KILLED;
     }
@@ -76,20 +51,21 @@ static int populate_as(enum fl_crew_kind allowed)
     return answer;
 }
 
+static int (*run_inside)(void);
+
+static int boot_and_run(void)
+{
+    fl_sys_load();
+    fl_sys_boot();
+    fl_home_settle();
+    return run_inside();
+}
+
 /* Runs f in a child that boots under the filter which its parent has too. */
 static int child_of_a_container(int (*f)(void))
 {
-    int status;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        fl_sys_load();
-        fl_sys_boot();
-        fl_home_settle();
-        _exit(f());
-    }
-    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status)
-                                                                           : 97;
+    run_inside = f;
+    return answer_of(status_of_child(NULL, boot_and_run));
 }
 
 static int populate_twice(void)
@@ -106,12 +82,6 @@ static int in_a_container(void)
     return child_of_a_container(populate_twice);
 }
 
-static void refused_io_uring_means_threads_and_is_asked_for_once(void **state)
-{
-    (void)state;
-    assert_int_equal(child(in_a_container), FL_CREW_THREADS);
-}
-
 static int in_a_sandbox_of_its_own(void)
 {
     int before = populate_as(FL_CREW_URING);
@@ -123,12 +93,6 @@ static int in_a_sandbox_of_its_own(void)
     fl_sys_confine(true);
     int after = populate_as(FL_CREW_URING);
     return before == (uring_here ? FL_CREW_URING : FL_CREW_THREADS) ? after : 98;
-}
-
-static void a_program_that_confines_itself_is_not_killed_for_helpers(void **state)
-{
-    (void)state;
-    assert_int_equal(child(in_a_sandbox_of_its_own), 100 + EPERM);
 }
 
 static int without_threads(void)
@@ -153,28 +117,10 @@ static int in_a_sandbox_around_it(void)
     return populate_as(FL_CREW_URING);
 }
 
-static void a_filter_around_the_program_alone_is_not_tried(void **state)
-{
-    (void)state;
-    assert_int_equal(child(in_a_sandbox_around_it), 100 + EPERM);
-}
-
 static int lethal_in_a_container(void)
 {
     refuse(SYS_userfaultfd, SECCOMP_RET_KILL_PROCESS, -1);
     return child_of_a_container(without_threads);
-}
-
-static void a_container_that_kills_is_tried_by_a_child_alone(void **state)
-{
-    (void)state;
-    assert_int_equal(child(lethal_in_a_container), 100 + EPERM);
-}
-
-static void refused_threads_too_mean_alone(void **state)
-{
-    (void)state;
-    assert_int_equal(child(without_either), FL_CREW_ALONE);
 }
 
 static int without_descriptors(void)
@@ -190,12 +136,6 @@ static int without_descriptors(void)
     return first == FL_CREW_THREADS ? second : 98;
 }
 
-static void want_of_a_descriptor_is_of_the_moment(void **state)
-{
-    (void)state;
-    assert_int_equal(child(without_descriptors), uring_here ? FL_CREW_URING : FL_CREW_THREADS);
-}
-
 static int on_an_old_kernel(void)
 {
     refuse(SYS_madvise, SECCOMP_RET_ERRNO | EINVAL, POPULATE_WRITE);
@@ -203,12 +143,6 @@ static int on_an_old_kernel(void)
     refuse(SYS_clone3, SECCOMP_RET_KILL_PROCESS, -1);
     refuse(SYS_clone, SECCOMP_RET_KILL_PROCESS, -1);
     return populate_as(FL_CREW_URING);
-}
-
-static void a_kernel_that_cannot_says_so_before_a_helper_is_called(void **state)
-{
-    (void)state;
-    assert_int_equal(child(on_an_old_kernel), 100 + EINVAL);
 }
 
 static int on_a_program_s_thread(void)
@@ -223,13 +157,6 @@ static int on_a_thread_of_ours(void)
 {
     fl_thread = FL_THREAD_APART;
     return on_a_program_s_thread();
-}
-
-static void only_threads_of_ours_have_rings(void **state)
-{
-    (void)state;
-    assert_int_equal(child(on_a_program_s_thread), 0);
-    assert_int_equal(child(on_a_thread_of_ours), FL_HAVE_URING ? KILLED : 0);
 }
 
 static volatile sig_atomic_t forked;
@@ -273,29 +200,43 @@ static int fork_in_a_handler(void)
     return 0;
 }
 
-static void a_handler_may_fork_meanwhile(void **state)
+CASE(each_refusal_has_its_answer)
 {
-    (void)state;
-    assert_int_equal(child(fork_in_a_handler), 0);
+    static const struct {
+        const char *what;
+        int (*f)(void);
+        int answer;
+    } table[] = {
+        {"refused io_uring means threads, and is asked for once", in_a_container, FL_CREW_THREADS},
+        {"a program that confines itself is not killed for helpers", in_a_sandbox_of_its_own,
+         100 + EPERM},
+        {"a filter around the program alone is not tried", in_a_sandbox_around_it, 100 + EPERM},
+        {"a container that kills is tried by a child alone", lethal_in_a_container, 100 + EPERM},
+        {"refused threads, too, mean alone", without_either, FL_CREW_ALONE},
+        {"want of a descriptor is of the moment", without_descriptors, WITH_RING},
+        {"a kernel that cannot says so before a helper is called", on_an_old_kernel, 100 + EINVAL},
+        {"threads of the program have no rings", on_a_program_s_thread, 0},
+        {"threads of ours have", on_a_thread_of_ours, FL_HAVE_URING ? KILLED : 0},
+        {"a handler may fork meanwhile", fork_in_a_handler, 0},
+    };
+
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        int wanted = table[i].answer != WITH_RING ? table[i].answer
+                     : uring_here                 ? FL_CREW_URING
+                                                  : FL_CREW_THREADS;
+        run = table[i].f;
+        int answer = answer_of(status_of_child(NULL, settle_and_run));
+        if (answer != wanted) {
+            fail_msg("%s: %d, not %d", table[i].what, answer, wanted);
+        }
+    }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refused_io_uring_means_threads_and_is_asked_for_once),
-        cmocka_unit_test(a_program_that_confines_itself_is_not_killed_for_helpers),
-        cmocka_unit_test(refused_threads_too_mean_alone),
-        cmocka_unit_test(a_filter_around_the_program_alone_is_not_tried),
-        cmocka_unit_test(a_container_that_kills_is_tried_by_a_child_alone),
-        cmocka_unit_test(want_of_a_descriptor_is_of_the_moment),
-        cmocka_unit_test(a_kernel_that_cannot_says_so_before_a_helper_is_called),
-        cmocka_unit_test(only_threads_of_ours_have_rings),
-        cmocka_unit_test(a_handler_may_fork_meanwhile),
-    };
-
     if (!can_share("test_sys_crew_refused")) {
         return CANNOT_SHARE;
     }
     uring_here = has_uring();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

@@ -1,16 +1,13 @@
 /* Descriptors and wakes on the real kernel, in a thread with a table of its own. */
 #include "sys/sys.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
+#include <sched.h>
 
 /* What the thread found: it must not print, or fail a test, itself. */
 static struct {
@@ -45,12 +42,11 @@ static void *wait_for_wake(void *arg)
     return arg;
 }
 
-static void a_thread_with_its_own_table_is_woken(void **state)
+CASE(a_thread_with_its_own_table_is_woken)
 {
     pthread_t t;
     int fd[2];
     char text[1];
-    (void)state;
 
     assert_int_equal(pipe(fd), 0);
     assert_int_equal(pthread_create(&t, NULL, wait_for_wake, NULL), 0);
@@ -80,22 +76,20 @@ static void a_thread_with_its_own_table_is_woken(void **state)
 }
 
 /* A thread that was joined is there for a moment yet. */
-static void no_thread_is_woken_that_is_not_there(void **state)
+CASE(no_thread_is_woken_that_is_not_there)
 {
     int rc;
 
-    (void)state;
     do {
         rc = fl_events.wake_send(getpid(), tid);
     } while (rc == 0);
     assert_int_equal(rc, -ESRCH);
 }
 
-static void a_counter_is_raised_and_taken(void **state)
+CASE(a_counter_is_raised_and_taken)
 {
     const uint64_t one = 1;
     int fd;
-    (void)state;
 
     assert_int_equal(fl_events.counter(&fd), 0);
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -109,10 +103,9 @@ static void a_counter_is_raised_and_taken(void **state)
     assert_int_equal(fl_events.close(fd), -EBADF);
 }
 
-static void a_file_is_read_from_its_start_each_time(void **state)
+CASE(a_file_is_read_from_its_start_each_time)
 {
     int fd;
-    (void)state;
 
     assert_int_equal(fl_events.open("/proc/self/stat", true, &fd), geteuid() == 0 ? 0 : -EACCES);
     if (fd >= 0) {
@@ -147,10 +140,9 @@ static int is_refused_when_confined(void)
                : 2;
 }
 
-static void a_confined_thread_does_none_of_it(void **state)
+CASE(a_confined_thread_does_none_of_it)
 {
     int status;
-    (void)state;
 
     pid_t pid = fork();
     if (pid == 0) {
@@ -162,13 +154,6 @@ static void a_confined_thread_does_none_of_it(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_thread_with_its_own_table_is_woken),
-        cmocka_unit_test(no_thread_is_woken_that_is_not_there),
-        cmocka_unit_test(a_counter_is_raised_and_taken),
-        cmocka_unit_test(a_file_is_read_from_its_start_each_time),
-        cmocka_unit_test(a_confined_thread_does_none_of_it),
-    };
     fl_sys_boot();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

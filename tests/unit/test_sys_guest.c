@@ -1,16 +1,12 @@
 /* Threads that the C library does not know, on the real kernel. */
 #include "sys/sys.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/single_threaded.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 static struct fl_guest guest;
 static _Thread_local int own = 7;
@@ -18,13 +14,11 @@ static _Atomic int begun, seen_own, seen_tid;
 static _Atomic bool may_end;
 static char status[4096];
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     atomic_store(&begun, 0);
     atomic_store(&may_end, false);
     own = 1;
-    return 0;
 }
 
 /* System calls and its own storage: all that a guest may use. */
@@ -56,10 +50,9 @@ static void let_it_end(void)
     assert_int_equal(errno, ESRCH);
 }
 
-static void it_has_storage_of_its_own_and_the_c_library_does_not_know_it(void **state)
+CASE(it_has_storage_of_its_own_and_the_c_library_does_not_know_it)
 {
     int policy = -1;
-    (void)state;
     errno = 0;
     assert_int_equal(fl_guest_start(&guest, body, &policy), 0);
     await_begun();
@@ -73,10 +66,9 @@ static void it_has_storage_of_its_own_and_the_c_library_does_not_know_it(void **
     assert_int_equal(policy, SCHED_OTHER);
 }
 
-static void a_second_start_takes_what_the_first_one_left(void **state)
+CASE(a_second_start_takes_what_the_first_one_left)
 {
     int policy;
-    (void)state;
     assert_true(fl_guest_is_ready(&guest));
     const void *tls = guest.tls;
     uintptr_t stack = guest.stack;
@@ -87,10 +79,9 @@ static void a_second_start_takes_what_the_first_one_left(void **state)
     assert_int_equal(guest.stack, stack);
 }
 
-static void no_signal_reaches_it(void **state)
+CASE(no_signal_reaches_it)
 {
     int policy;
-    (void)state;
     assert_int_equal(fl_guest_start(&guest, body, &policy), 0);
     await_begun();
     const char *blocked = strstr(status, "SigBlk:");
@@ -101,11 +92,10 @@ static void no_signal_reaches_it(void **state)
 }
 
 /* The process's first thread is the caller. */
-static void it_is_scheduled_as_the_process_s_first_thread(void **state)
+CASE(it_is_scheduled_as_the_process_s_first_thread)
 {
     const struct sched_param none = {0};
     int policy = -1;
-    (void)state;
     assert_int_equal(sched_setscheduler(0, SCHED_BATCH, &none), 0);
     assert_int_equal(fl_guest_start(&guest, body, &policy), 0);
     await_begun();
@@ -116,14 +106,8 @@ static void it_is_scheduled_as_the_process_s_first_thread(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(it_has_storage_of_its_own_and_the_c_library_does_not_know_it, begin),
-        cmocka_unit_test_setup(a_second_start_takes_what_the_first_one_left, begin),
-        cmocka_unit_test_setup(no_signal_reaches_it, begin),
-        cmocka_unit_test_setup(it_is_scheduled_as_the_process_s_first_thread, begin),
-    };
     *(void **)(void *)&fl_libc.allocate_tls = dlsym(RTLD_DEFAULT, "_dl_allocate_tls");
     fl_sys_boot();
     fl_home_settle();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES(.setup = begin);
 }

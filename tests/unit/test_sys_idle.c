@@ -1,11 +1,7 @@
 /* How many help to populate, and where, on machines that are drawn: nodes, the CPUs that the thread
  * may use, where the block lies, and how many threads run. */
 #include "sys/crew.h"
-#include "unit/cmocka_all.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include "cases.h"
 
 /* Lists by node; NULL: there is no such node. */
 static struct drawn {
@@ -78,15 +74,13 @@ static int drawn_where(size_t n, const uintptr_t addr[], int out_id[])
 }
 
 /* Two sockets of eight. */
-static int draw(void **state)
+static void draw(void)
 {
-    (void)state;
     drawn = (struct drawn){.cpulist = {"0-3,8-11", "4-7,12-15"}, .allowed = "0-15", .running = 1};
     fl_sys.read_file = drawn_read_file;
     fl_nodes.here = drawn_here;
     fl_nodes.cpus = drawn_cpus;
     fl_nodes.where = drawn_where;
-    return 0;
 }
 
 static unsigned idle_on(const char *list)
@@ -99,9 +93,8 @@ static unsigned idle_on(const char *list)
     return n;
 }
 
-static void a_quiet_node_helps_with_all_its_cpus_but_the_caller_s(void **state)
+CASE(a_quiet_node_helps_with_all_its_cpus_but_the_caller_s)
 {
-    (void)state;
     assert_int_equal(idle_on("0-3,8-11"), 7);
     drawn.allowed = "0,1,4-15";
     assert_int_equal(idle_on("0,1,8-11"), 5);
@@ -109,18 +102,16 @@ static void a_quiet_node_helps_with_all_its_cpus_but_the_caller_s(void **state)
     assert_int_equal(idle_on("9"), 0);
 }
 
-static void those_of_the_block_s_node_help(void **state)
+CASE(those_of_the_block_s_node_help)
 {
-    (void)state;
     drawn.lies = 1;
     assert_int_equal(idle_on("4-7,12-15"), 8); /* the caller's CPU is none of them */
     drawn.here = 1;
     assert_int_equal(idle_on("4-7,12-15"), 7);
 }
 
-static void where_the_thread_may_not_run_there_its_own_node_helps(void **state)
+CASE(where_the_thread_may_not_run_there_its_own_node_helps)
 {
-    (void)state;
     drawn.lies = 1;
     drawn.allowed = "0-3";
     assert_int_equal(idle_on("0-3"), 3);
@@ -129,9 +120,8 @@ static void where_the_thread_may_not_run_there_its_own_node_helps(void **state)
     assert_int_equal(idle_on("0-3,8-11"), 7);
 }
 
-static void what_the_kernel_does_not_tell_is_done_without(void **state)
+CASE(what_the_kernel_does_not_tell_is_done_without)
 {
-    (void)state;
     drawn.lies = -EPERM;
     assert_int_equal(idle_on("0-3,8-11"), 7);
     drawn.lies = -ENOENT;
@@ -142,7 +132,7 @@ static void what_the_kernel_does_not_tell_is_done_without(void **state)
     assert_int_equal(idle_on("0-15"), 15);
 }
 
-static void busy_cpus_do_not_help(void **state)
+CASE(busy_cpus_do_not_help)
 {
     static const struct {
         int running;
@@ -150,7 +140,6 @@ static void busy_cpus_do_not_help(void **state)
     } row[] = {{1, 7, 8}, {2, 6, 7},  {3, 6, 7},  {4, 5, 6},
                {9, 3, 4}, {15, 0, 1}, {16, 0, 0}, {300, 0, 0}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         drawn.running = row[i].running;
         drawn.lies = 0;
@@ -161,9 +150,8 @@ static void busy_cpus_do_not_help(void **state)
 }
 
 /* The threads of a process that is bound to a node are on that node. */
-static void of_a_bound_process_all_that_run_run_there(void **state)
+CASE(of_a_bound_process_all_that_run_run_there)
 {
-    (void)state;
     drawn.allowed = "0-3,8-11";
     drawn.running = 4;
     assert_int_equal(idle_on("0-3,8-11"), 4);
@@ -172,7 +160,7 @@ static void of_a_bound_process_all_that_run_run_there(void **state)
 }
 
 /* More helpers would have the kernel stop the container's other threads. */
-static void a_container_s_cpu_limit_binds_helpers(void **state)
+CASE(a_container_s_cpu_limit_binds_helpers)
 {
     static const struct {
         const char *groups;
@@ -200,7 +188,6 @@ static void a_container_s_cpu_limit_binds_helpers(void **state)
         {"2:cpuacct:/a\n1:cpuset:/a\n", {{NULL}}, 7},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         drawn.groups = row[i].groups;
         memcpy(drawn.file, row[i].file, sizeof drawn.file);
@@ -208,17 +195,4 @@ static void a_container_s_cpu_limit_binds_helpers(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_quiet_node_helps_with_all_its_cpus_but_the_caller_s, draw),
-        cmocka_unit_test_setup(those_of_the_block_s_node_help, draw),
-        cmocka_unit_test_setup(where_the_thread_may_not_run_there_its_own_node_helps, draw),
-        cmocka_unit_test_setup(what_the_kernel_does_not_tell_is_done_without, draw),
-        cmocka_unit_test_setup(busy_cpus_do_not_help, draw),
-        cmocka_unit_test_setup(of_a_bound_process_all_that_run_run_there, draw),
-        cmocka_unit_test_setup(a_container_s_cpu_limit_binds_helpers, draw),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = draw)

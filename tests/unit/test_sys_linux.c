@@ -1,21 +1,31 @@
 /* The real door to the kernel: each slot once, judged by what the memory does. */
 #include "sys/sys.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { LEN = 1 << 20 };
+
+static char dir[32], path[64]; /* a folder of the case's own; a file in it */
+
+static void make_folder(void)
+{
+    snprintf(dir, sizeof dir, "/tmp/fl_test_XXXXXX");
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/file", dir);
+}
+
+static void remove_folder(void)
+{
+    (void)unlink(path);
+    assert_int_equal(rmdir(dir), 0);
+}
 
 static struct fl_range reserved(void)
 {
@@ -33,11 +43,10 @@ static size_t resident(struct fl_range r)
     return there;
 }
 
-static void reserved_memory_is_committed_populated_and_decommitted(void **state)
+CASE(reserved_memory_is_committed_populated_and_decommitted)
 {
     struct fl_range r = reserved();
     volatile char *p = (volatile char *)r.base;
-    (void)state;
     for (int round = 0; round < 2; round++) {
         assert_int_equal(fl_sys_linux.commit(r), 0);
         assert_int_equal(fl_sys_linux.advise(r, FL_ADVICE_NO_HUGE), 0);
@@ -54,10 +63,9 @@ static void reserved_memory_is_committed_populated_and_decommitted(void **state)
     assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void memory_is_mapped_exactly_there_or_refused(void **state)
+CASE(memory_is_mapped_exactly_there_or_refused)
 {
     struct fl_range r = reserved();
-    (void)state;
     assert_int_equal(fl_sys_linux.map_at(r), -EEXIST);
     assert_int_equal(fl_sys_linux.unmap(r), 0);
     assert_int_equal(fl_sys_linux.map_at(r), 0);
@@ -69,12 +77,11 @@ static void memory_is_mapped_exactly_there_or_refused(void **state)
     assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void refusals_are_negative_errno(void **state)
+CASE(refusals_are_negative_errno)
 {
     struct fl_range odd = {1, 4096};
     uintptr_t base;
     size_t there;
-    (void)state;
     assert_int_equal(fl_sys_linux.reserve((size_t)1 << 62, &base), -ENOMEM);
     assert_int_equal(fl_sys_linux.commit(odd), -EINVAL);
     assert_int_equal(fl_sys_linux.decommit(odd), -EINVAL);
@@ -83,11 +90,10 @@ static void refusals_are_negative_errno(void **state)
     assert_int_equal(fl_sys_linux.unmap(odd), -EINVAL);
 }
 
-static void memory_and_entropy_are_the_machine_s(void **state)
+CASE(memory_and_entropy_are_the_machine_s)
 {
     char text[4096];
     uint64_t kib = 0;
-    (void)state;
     assert_int_equal(fl_sys_linux.read_file("/proc/meminfo", text, sizeof text), 0);
     assert_true(fl_parse_after(text, "MemTotal:", &kib));
     uint64_t swap = 1;
@@ -98,10 +104,9 @@ static void memory_and_entropy_are_the_machine_s(void **state)
     assert_true(fl_sys_linux.entropy() != 0);
 }
 
-static void files_are_read_whole_or_cut(void **state)
+CASE(files_are_read_whole_or_cut)
 {
     char text[64];
-    (void)state;
     text[0] = 'x';
     assert_int_equal(fl_sys_linux.read_file("/no/such/file", text, sizeof text), -ENOENT);
     assert_string_equal(text, "");
@@ -110,24 +115,20 @@ static void files_are_read_whole_or_cut(void **state)
     assert_int_equal(fl_sys_linux.read_file("/proc", text, sizeof text), -EISDIR);
 }
 
-static void files_are_appended_to(void **state)
+CASE(files_are_appended_to)
 {
-    char path[] = "/tmp/fl_test_XXXXXX", text[64];
-    (void)state;
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
+    char text[64];
+    assert_int_equal(fl_sys_linux.replace_file(path, "", 0), 0);
     assert_int_equal(fl_sys_linux.append_file(path, "one\n", 4), 0);
     assert_int_equal(fl_sys_linux.append_file(path, "two\n", 4), 0);
     assert_int_equal(fl_sys_linux.read_file(path, text, sizeof text), 0);
     assert_string_equal(text, "one\ntwo\n");
-    unlink(path);
     assert_int_equal(fl_sys_linux.append_file("/no/such/file", "x", 1), -ENOENT);
     assert_int_equal(fl_sys_linux.write(-1, "x", 1), -EBADF);
 }
 
-/* How many names a folder has. */
-static unsigned names_in(const char *dir)
+/* How many names the folder has. */
+static unsigned names(void)
 {
     DIR *d = opendir(dir);
     unsigned n = 0;
@@ -140,12 +141,9 @@ static unsigned names_in(const char *dir)
     return n;
 }
 
-static void files_are_replaced_whole_or_not_at_all(void **state)
+CASE(files_are_replaced_whole_or_not_at_all)
 {
-    char dir[] = "/tmp/fl_test_XXXXXX", path[64], text[64], longest[1100] = "";
-    (void)state;
-    assert_non_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/file", dir);
+    char text[64], longest[1100] = "";
     mode_t mask = umask(02);
     assert_int_equal(fl_sys_linux.replace_file(path, "first and long", 14), 0);
     (void)umask(mask);
@@ -153,29 +151,23 @@ static void files_are_replaced_whole_or_not_at_all(void **state)
     assert_int_equal(fl_sys_linux.replace_file(path, "second", 6), 0);
     assert_int_equal(fl_sys_linux.read_file(path, text, sizeof text), 0);
     assert_string_equal(text, "second");
-    assert_int_equal(names_in(dir), 1);
+    assert_int_equal(names(), 1);
     assert_int_equal(fl_sys_linux.replace_file(path, NULL, 6), -EFAULT);
-    assert_int_equal(names_in(dir), 1);
+    assert_int_equal(names(), 1);
     assert_int_equal(fl_sys_linux.read_file(path, text, sizeof text), 0);
     assert_string_equal(text, "second");
-    unlink(path);
     assert_int_equal(fl_sys_linux.replace_file("/no/such/file", "x", 1), -ENOENT);
     assert_int_equal(fl_sys_linux.replace_file(dir, "x", 1), -EINVAL);
     assert_int_equal(fl_sys_linux.replace_file("/dev/null", "x", 1), -EINVAL);
     memset(longest, 'a', sizeof longest - 1);
     assert_int_equal(fl_sys_linux.replace_file(longest, "x", 1), -ENAMETOOLONG);
-    rmdir(dir);
 }
 
 /* By the signal of a file that gets too long. */
-static void a_process_that_ends_amid_it_leaves_no_file_behind(void **state)
+CASE(a_process_that_ends_amid_it_leaves_no_file_behind)
 {
     static const char data[65536];
-    char dir[] = "/tmp/fl_test_XXXXXX", path[64];
     int status;
-    (void)state;
-    assert_non_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/file", dir);
     for (unsigned there = 0; there < 2; there++) {
         pid_t child = fork();
         if (child == 0) {
@@ -186,20 +178,16 @@ static void a_process_that_ends_amid_it_leaves_no_file_behind(void **state)
         }
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
-        assert_int_equal(names_in(dir), there);
+        assert_int_equal(names(), there);
         assert_int_equal(fl_sys_linux.replace_file(path, "whole", 5), 0);
     }
-    unlink(path);
-    rmdir(dir);
 }
 
 /* In a folder that is all that there is: no file without a name can be given one. */
-static void without_proc_files_are_replaced_too(void **state)
+CASE(without_proc_files_are_replaced_too)
 {
-    char dir[] = "/tmp/fl_test_XXXXXX", path[64], text[8];
+    char text[8];
     int status;
-    (void)state;
-    assert_non_null(mkdtemp(dir));
     pid_t child = fork();
     if (child == 0) {
         if (chroot(dir) != 0 && (unshare(CLONE_NEWUSER) != 0 || chroot(dir) != 0)) {
@@ -209,46 +197,35 @@ static void without_proc_files_are_replaced_too(void **state)
               fl_sys_linux.replace_file("file", "second", 6) != 0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
-    snprintf(path, sizeof path, "%s/file", dir);
     if (status == 0) {
         assert_int_equal(fl_sys_linux.read_file(path, text, sizeof text), 0);
         assert_string_equal(text, "second");
-        assert_int_equal(names_in(dir), 1);
+        assert_int_equal(names(), 1);
     }
-    unlink(path);
-    rmdir(dir);
     if (WEXITSTATUS(status) == 2) {
         skip(); /* needs root, or namespaces of users */
     }
     assert_int_equal(status, 0);
 }
 
-static void a_file_keeps_its_mode(void **state)
+CASE(a_file_keeps_its_mode)
 {
     const mode_t modes[] = {0600, 0640, 0444, 0666};
-    char path[] = "/tmp/fl_test_XXXXXX";
     struct stat s;
-    (void)state;
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
+    assert_int_equal(fl_sys_linux.replace_file(path, "", 0), 0);
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         assert_int_equal(chmod(path, modes[i]), 0);
         assert_int_equal(fl_sys_linux.replace_file(path, "x", 1), 0);
         assert_int_equal(stat(path, &s), 0);
         assert_int_equal(s.st_mode & 07777, modes[i]);
     }
-    unlink(path);
 }
 
 /* What it led to has a mode that would have the new file refused. */
-static void a_link_is_replaced_and_lends_no_mode(void **state)
+CASE(a_link_is_replaced_and_lends_no_mode)
 {
-    char dir[] = "/tmp/fl_test_XXXXXX", path[64], link[64], text[8];
+    char link[64], text[8];
     struct stat s;
-    (void)state;
-    assert_non_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/file", dir);
     snprintf(link, sizeof link, "%s/link", dir);
     assert_int_equal(fl_sys_linux.replace_file(path, "old", 3), 0);
     assert_int_equal(chmod(path, 0666), 0);
@@ -262,14 +239,11 @@ static void a_link_is_replaced_and_lends_no_mode(void **state)
     assert_int_equal(symlink("/dev/null", link), 0);
     assert_int_equal(fl_sys_linux.replace_file(link, "new", 3), 0);
     unlink(link);
-    unlink(path);
-    rmdir(dir);
 }
 
-static void limits_and_clock_are_the_process_s(void **state)
+CASE(limits_and_clock_are_the_process_s)
 {
     struct rlimit r;
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_DATA, &r), 0);
     uint64_t want = r.rlim_cur == RLIM_INFINITY ? UINT64_MAX : r.rlim_cur;
     assert_true(fl_sys_linux.limit(RLIMIT_DATA) == want);
@@ -277,31 +251,12 @@ static void limits_and_clock_are_the_process_s(void **state)
     assert_true(fl_sys_linux.now_ns() >= before && before != 0);
 }
 
-static void waiting_ends_by_value_or_time(void **state)
+CASE(waiting_ends_by_value_or_time)
 {
     _Atomic uint32_t word = 1;
-    (void)state;
     assert_int_equal(fl_sys_linux.wait(&word, 0, 0), -EAGAIN);
     assert_int_equal(fl_sys_linux.wait(&word, 1, 1000), -ETIMEDOUT);
     assert_int_equal(fl_sys_linux.wake(&word, 1), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reserved_memory_is_committed_populated_and_decommitted),
-        cmocka_unit_test(memory_is_mapped_exactly_there_or_refused),
-        cmocka_unit_test(memory_and_entropy_are_the_machine_s),
-        cmocka_unit_test(refusals_are_negative_errno),
-        cmocka_unit_test(files_are_read_whole_or_cut),
-        cmocka_unit_test(files_are_appended_to),
-        cmocka_unit_test(files_are_replaced_whole_or_not_at_all),
-        cmocka_unit_test(a_process_that_ends_amid_it_leaves_no_file_behind),
-        cmocka_unit_test(without_proc_files_are_replaced_too),
-        cmocka_unit_test(a_file_keeps_its_mode),
-        cmocka_unit_test(a_link_is_replaced_and_lends_no_mode),
-        cmocka_unit_test(limits_and_clock_are_the_process_s),
-        cmocka_unit_test(waiting_ends_by_value_or_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = make_folder, .teardown = remove_folder)

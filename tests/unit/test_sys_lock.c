@@ -1,26 +1,22 @@
 /* The futex lock, its ranks, page sizes, and what fl_say writes. */
 #include "await.h"
 #include "sys/sys.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 #include "unit/fake_sys.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <string.h>
 
 #define THP "/sys/kernel/mm/transparent_hugepage/"
 
 static struct fl_lock a, b;
 static unsigned long shared; /* guarded by a */
 
-static int each(void **state)
+static void each(void)
 {
-    (void)state;
     fake_install();
     fl_lock_init(&a, FL_RANK_REGION);
     fl_lock_init(&b, FL_RANK_LEAF);
-    return 0;
 }
 
 static void *add_many(void *arg)
@@ -45,9 +41,8 @@ static int note_woken(_Atomic uint32_t *word, int n)
 /* A release wakes one of those that sleep, and a fork may have the lock before that one comes to
  * it: the others sleep on, and the word does not tell of them. Under a stream's lock that would be
  * for ever, since fork waits for that. */
-static void a_fork_wakes_all_that_wait(void **state)
+CASE(a_fork_wakes_all_that_wait)
 {
-    (void)state;
     fl_sys.wake = note_woken;
     fl_lock_acquire(&a);
     woken = 0;
@@ -56,10 +51,9 @@ static void a_fork_wakes_all_that_wait(void **state)
     fl_lock_release_in_parent(&a);
 }
 
-static void lock_excludes_four_threads(void **state)
+CASE(lock_excludes_four_threads)
 {
     pthread_t t[4];
-    (void)state;
     shared = 0;
     for (int i = 0; i < 4; i++) {
         assert_int_equal(pthread_create(&t[i], NULL, add_many, NULL), 0);
@@ -108,9 +102,8 @@ static int wait_for_its_end(_Atomic uint32_t *word, uint32_t expected, uint64_t 
 }
 
 /* What a handler's fork may have of the thread that it interrupted. */
-static void amid_a_call_what_is_held_is_left(void **state)
+CASE(amid_a_call_what_is_held_is_left)
 {
-    (void)state;
     fl_lock_acquire(&a);
     assert_false(fl_lock_acquire_amid(&a, fl_lock_amid_until()));
     assert_true(fl_lock_acquire_amid(&b, fl_lock_amid_until()));
@@ -126,10 +119,9 @@ static void amid_a_call_what_is_held_is_left(void **state)
     assert_int_equal(b.word, 0);
 }
 
-static void amid_a_call_another_thread_s_is_waited_for_a_while(void **state)
+CASE(amid_a_call_another_thread_s_is_waited_for_a_while)
 {
     pthread_t t;
-    (void)state;
     begin_holding(&t);
     fl_sys.wait = wait_in_vain;
     uint64_t until = fl_lock_amid_until();
@@ -158,10 +150,9 @@ static void *take_a_over(void *arg)
 }
 
 /* The thread that took it over is not in the child. */
-static void what_was_taken_over_is_free_in_the_child(void **state)
+CASE(what_was_taken_over_is_free_in_the_child)
 {
     pthread_t t;
-    (void)state;
     fl_sys.now_ns = fl_sys_linux.now_ns;
     for (int nested = 0; nested < 2; nested++) {
         stage = 0;
@@ -203,10 +194,9 @@ static void take_twice(void)
     fl_lock_acquire(&a);
 }
 
-static void ranks_are_kept(void **state)
+CASE(ranks_are_kept)
 {
     char said[256];
-    (void)state;
     assert_false(fake_dies(take_in_rank_order, said, sizeof said));
     assert_true(fake_dies(take_against_rank_order, said, sizeof said));
     assert_string_equal(said, "faultless: lock rank inversion\n");
@@ -220,18 +210,16 @@ static void say_something_wrong(void)
     fl_fatal("something is wrong");
 }
 
-static void fatal_says_its_line_and_aborts(void **state)
+CASE(fatal_says_its_line_and_aborts)
 {
     char said[256];
-    (void)state;
     assert_true(fake_dies(say_something_wrong, said, sizeof said));
     assert_string_equal(said, "faultless: something is wrong\n");
 }
 
-static void a_long_line_is_cut_and_still_ends(void **state)
+CASE(a_long_line_is_cut_and_still_ends)
 {
     char text[2000];
-    (void)state;
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     fl_say(text);
@@ -239,127 +227,62 @@ static void a_long_line_is_cut_and_still_ends(void **state)
     assert_int_equal(fake.said[510], '\n');
 }
 
-static void what_is_said_is_one_line(void **state)
+CASE(what_is_said_is_one_line)
 {
-    (void)state;
     fl_say("FAULTLESS_LIMIT=1\nfaultless: all is well\r\n");
     assert_string_equal(fake.said, "faultless: FAULTLESS_LIMIT=1?faultless: all is well??\n");
 }
 
-static void page_sizes_come_from_the_kernel(void **state)
-{
-    (void)state;
-    fake_file(THP "hpage_pmd_size", "1048576\n");
-    fl_sys_boot();
-    assert_int_equal(fl_page.huge, 1 << 20);
-    assert_true(fl_page.thp);
-    assert_int_equal((size_t)1 << fl_page.shift, fl_page.base);
-}
+#define NEVER "always madvise [never]\n"
+#define MADVISE "always inherit [madvise] never\n"
+#define INHERIT "always [inherit] madvise never\n"
+#define ALWAYS "[always] inherit madvise never\n"
 
-/* As with base pages of 64 KiB. */
-static void huge_pages_that_are_too_large_are_not_used(void **state)
+CASE(page_sizes_come_from_the_kernel)
 {
-    (void)state;
-    fake_file(THP "hpage_pmd_size", "536870912\n");
-    fl_sys_boot();
-    assert_int_equal(fl_page.huge, 2 << 20);
-    assert_false(fl_page.thp || fl_page.always);
-    fake_file(THP "enabled", "[always] madvise never\n");
-    fl_sys_boot();
-    assert_false(fl_page.thp || fl_page.always);
-}
-
-/* Linux 6.8 and later: a mode for each size. */
-static void folios_of_2_mib_are_used_where_no_larger_ones_come(void **state)
-{
-    (void)state;
-    fake_file(THP "hpage_pmd_size", "33554432\n");
-    fake_file(THP "hugepages-2048kB/enabled", "always inherit [madvise] never\n");
-    fake_file(THP "hugepages-32768kB/enabled", "always [inherit] madvise never\n");
-    fl_sys_boot();
-    assert_false(fl_page.thp);
-    fake_file(THP "hugepages-32768kB/enabled", "always inherit madvise [never]\n");
-    fl_sys_boot();
-    assert_true(fl_page.thp && !fl_page.always);
-    fake_file(THP "hugepages-8192kB/enabled", "always inherit [madvise] never\n");
-    fl_sys_boot();
-    assert_false(fl_page.thp);
-    fake_file(THP "hugepages-8192kB/enabled", NULL);
-    fake_file(THP "hugepages-2048kB/enabled", "always [inherit] madvise never\n");
-    fake_file(THP "enabled", "[always] madvise never\n");
-    fl_sys_boot();
-    assert_true(fl_page.thp && fl_page.always);
-    fake_file(THP "enabled", "always madvise [never]\n");
-    fl_sys_boot();
-    assert_false(fl_page.thp);
-}
-
-static void nonsense_page_sizes_are_ignored(void **state)
-{
-    (void)state;
-    fake_file(THP "hpage_pmd_size", "0\n");
-    fl_sys_boot();
-    assert_int_equal(fl_page.huge, 2 << 20);
-    fake_file(THP "hpage_pmd_size", "3000000\n");
-    fl_sys_boot();
-    assert_int_equal(fl_page.huge, 2 << 20);
-}
-
-static void thp_never_or_absent_means_none(void **state)
-{
-    (void)state;
-    fake_file(THP "enabled", "always madvise [never]\n");
-    fl_sys_boot();
-    assert_false(fl_page.thp || fl_page.always);
-    fake_file(THP "enabled", "[always] madvise never\n");
-    fl_sys_boot();
-    assert_true(fl_page.thp && fl_page.always);
-    fake_file(THP "enabled", NULL);
-    fl_sys_boot();
-    assert_false(fl_page.thp || fl_page.always);
-}
-
-static void the_setting_for_our_size_goes_before_that_for_all(void **state)
-{
-    static const char one[] = "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled";
-    static const char all[] = "/sys/kernel/mm/transparent_hugepage/enabled";
-    (void)state;
-    fake_file(all, "always madvise [never]\n");
-    fake_file(one, "always inherit [madvise] never\n");
-    fl_sys_boot();
-    assert_true(fl_page.thp && !fl_page.always);
-    fake_file(one, "[always] inherit madvise never\n");
-    fl_sys_boot();
-    assert_true(fl_page.thp && fl_page.always);
-    fake_file(all, "[always] madvise never\n");
-    fake_file(one, "always inherit madvise [never]\n");
-    fl_sys_boot();
-    assert_false(fl_page.thp || fl_page.always);
-    fake_file(one, "always [inherit] madvise never\n");
-    fl_sys_boot();
-    assert_true(fl_page.thp && fl_page.always);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(lock_excludes_four_threads, each),
-        cmocka_unit_test_setup(a_fork_wakes_all_that_wait, each),
-        cmocka_unit_test_setup(amid_a_call_what_is_held_is_left, each),
-        cmocka_unit_test_setup(what_was_taken_over_is_free_in_the_child, each),
-        cmocka_unit_test_setup(amid_a_call_another_thread_s_is_waited_for_a_while, each),
-#if FL_CHECK_LEVEL >= 2
-        cmocka_unit_test_setup(ranks_are_kept, each),
-#endif
-        cmocka_unit_test_setup(fatal_says_its_line_and_aborts, each),
-        cmocka_unit_test_setup(a_long_line_is_cut_and_still_ends, each),
-        cmocka_unit_test_setup(what_is_said_is_one_line, each),
-        cmocka_unit_test_setup(page_sizes_come_from_the_kernel, each),
-        cmocka_unit_test_setup(huge_pages_that_are_too_large_are_not_used, each),
-        cmocka_unit_test_setup(folios_of_2_mib_are_used_where_no_larger_ones_come, each),
-        cmocka_unit_test_setup(nonsense_page_sizes_are_ignored, each),
-        cmocka_unit_test_setup(thp_never_or_absent_means_none, each),
-        cmocka_unit_test_setup(the_setting_for_our_size_goes_before_that_for_all, each),
+    enum { NONE, ADVISED, EVERYWHERE };
+    static const struct {
+        const char *huge;                              /* hpage_pmd_size */
+        const char *all, *ours, *of_8_mib, *of_32_mib; /* modes; NULL: there is no such file */
+        size_t mib;
+        int use;
+    } table[] = {
+        {"1048576\n", MADVISE, NULL, NULL, NULL, 1, ADVISED},
+        {"2097152\n", ALWAYS, NULL, NULL, NULL, 2, EVERYWHERE},
+        {"2097152\n", NEVER, NULL, NULL, NULL, 2, NONE},
+        {"2097152\n", NULL, NULL, NULL, NULL, 2, NONE},
+        /* nonsense is ignored */
+        {"0\n", MADVISE, NULL, NULL, NULL, 2, ADVISED},
+        {"3000000\n", MADVISE, NULL, NULL, NULL, 2, ADVISED},
+        /* too large, as with base pages of 64 KiB */
+        {"536870912\n", MADVISE, NULL, NULL, NULL, 2, NONE},
+        {"536870912\n", ALWAYS, NULL, NULL, NULL, 2, NONE},
+        /* Linux 6.8 and later: the mode for our size goes before that for all */
+        {"2097152\n", NEVER, MADVISE, NULL, NULL, 2, ADVISED},
+        {"2097152\n", NEVER, ALWAYS, NULL, NULL, 2, EVERYWHERE},
+        {"2097152\n", ALWAYS, NEVER, NULL, NULL, 2, NONE},
+        {"2097152\n", ALWAYS, INHERIT, NULL, NULL, 2, EVERYWHERE},
+        /* folios of 2 MiB are used where no larger ones come */
+        {"33554432\n", MADVISE, MADVISE, NULL, INHERIT, 2, NONE},
+        {"33554432\n", MADVISE, MADVISE, NULL, NEVER, 2, ADVISED},
+        {"33554432\n", MADVISE, MADVISE, MADVISE, NEVER, 2, NONE},
+        {"33554432\n", ALWAYS, INHERIT, NULL, NEVER, 2, EVERYWHERE},
+        {"33554432\n", NEVER, INHERIT, NULL, NEVER, 2, NONE},
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        fake_file(THP "hpage_pmd_size", table[i].huge);
+        fake_file(THP "enabled", table[i].all);
+        fake_file(THP "hugepages-2048kB/enabled", table[i].ours);
+        fake_file(THP "hugepages-8192kB/enabled", table[i].of_8_mib);
+        fake_file(THP "hugepages-32768kB/enabled", table[i].of_32_mib);
+        fl_sys_boot();
+        if (fl_page.huge != table[i].mib << 20 || fl_page.thp != (table[i].use != NONE) ||
+            fl_page.always != (table[i].use == EVERYWHERE)) {
+            fail_msg("row %zu: %zu, %d, %d", i, fl_page.huge, fl_page.thp, fl_page.always);
+        }
+        assert_int_equal((size_t)1 << fl_page.shift, fl_page.base);
+    }
 }
+
+CASES_MAIN(.setup = each)

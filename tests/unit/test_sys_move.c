@@ -1,22 +1,15 @@
 /* Huge pages that move without a copy, by the real kernel: what comes along, what is refused, and
  * what is left behind. */
+#include "cases.h"
 #include "unit/crew_fixture.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static void write_to(struct fl_range r, int with)
 {
@@ -47,11 +40,6 @@ static bool is_huge(struct fl_range r)
     return fl_sys_linux.find_split(r, &split) == -ENOENT;
 }
 
-static struct fl_range part(struct fl_range r, size_t from, size_t len)
-{
-    return (struct fl_range){r.base + from, len};
-}
-
 /* One batch of one piece. *out: bytes moved. */
 static int move(struct fl_range from, struct fl_range to, size_t *out)
 {
@@ -64,15 +52,8 @@ static int move(struct fl_range from, struct fl_range to, size_t *out)
     return rc;
 }
 
-static void unmap(struct fl_range a, struct fl_range b)
+CASE(pages_move_with_what_is_in_them)
 {
-    assert_int_equal(fl_sys_linux.unmap(a), 0);
-    assert_int_equal(fl_sys_linux.unmap(b), 0);
-}
-
-static void pages_move_with_what_is_in_them(void **state)
-{
-    (void)state;
     for (int huge = 0; huge < 2; huge++) {
         struct fl_range from = filled(MIB(8), 0x5a, huge), to = map(MIB(8));
         size_t moved;
@@ -85,13 +66,11 @@ static void pages_move_with_what_is_in_them(void **state)
         assert_true(is_full_of(to, 0x5a));
         assert_true(is_full_of(from, 0)); /* mapped still, with nothing in it */
         write_to(to, 1);                  /* and nothing is held up any more */
-        unmap(from, to);
     }
 }
 
-static void holes_are_passed_over(void **state)
+CASE(holes_are_passed_over)
 {
-    (void)state;
     struct fl_range from = filled(MIB(8), 0x5a, false), to = map(MIB(8));
     size_t moved;
     empty(part(from, MIB(1), MIB(5)));
@@ -101,12 +80,10 @@ static void holes_are_passed_over(void **state)
     assert_true(is_full_of(part(to, 0, MIB(1)), 0x5a) &&
                 is_full_of(part(to, MIB(6), MIB(2)), 0x5a));
     assert_true(is_full_of(part(to, MIB(1), MIB(5)), 0));
-    unmap(from, to);
 }
 
-static void what_is_there_is_not_replaced(void **state)
+CASE(what_is_there_is_not_replaced)
 {
-    (void)state;
     struct fl_range from = filled(MIB(4), 0x5a, true), to = map(MIB(4));
     size_t moved;
     write_to(part(to, MIB(3), 4096), 0x77);
@@ -120,56 +97,39 @@ static void what_is_there_is_not_replaced(void **state)
     assert_true(is_full_of(part(to, 0, first), 0x5a));
     assert_true(is_full_of(part(to, MIB(3), 4096), 0x77));
     assert_true(is_full_of(part(from, MIB(3), MIB(1)), 0x5a));
-    unmap(from, to);
 }
 
-/* Runs f in a child that sees all memory as it is now, while `meanwhile` runs here. */
-static void beside_a_child(void (*meanwhile)(struct fl_range, struct fl_range),
-                           struct fl_range from, struct fl_range to)
+static struct fl_range source, target;
+
+static int source_is_as_it_was(void)
 {
-    int ends[2], status;
-    char c;
-
-    assert_int_equal(pipe(ends), 0);
-    pid_t pid = fork();
-    if (pid == 0) {
-        close(ends[1]);
-        (void)!read(ends[0], &c, 1); /* until the parent closes it */
-        _exit(is_full_of(from, 0x5a) ? 0 : 1);
-    }
-    close(ends[0]);
-    meanwhile(from, to);
-    close(ends[1]);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
+    return is_full_of(source, 0x5a) ? 0 : 1;
 }
 
-static void are_refused(struct fl_range from, struct fl_range to)
+static void its_move_is_refused(void)
 {
     size_t moved;
 
-    assert_int_equal(move(from, to, &moved), -EBUSY);
+    assert_int_equal(move(source, target, &moved), -EBUSY);
     assert_int_equal(moved, 0);
-    assert_true(is_full_of(from, 0x5a));
+    assert_true(is_full_of(source, 0x5a));
 }
 
-static void what_a_child_shares_does_not_move(void **state)
+CASE(what_a_child_shares_does_not_move)
 {
-    (void)state;
     for (int huge = 0; huge < 2; huge++) {
-        struct fl_range from = filled(MIB(4), 0x5a, huge), to = map(MIB(4));
         size_t moved;
-        beside_a_child(are_refused, from, to);
-        write_to(from, 0x5b); /* after the child's end it is the parent's own again */
-        assert_int_equal(move(from, to, &moved), 0);
-        assert_true(is_full_of(to, 0x5b));
-        unmap(from, to);
+        source = filled(MIB(4), 0x5a, huge);
+        target = map(MIB(4));
+        assert_int_equal(status_of_child(its_move_is_refused, source_is_as_it_was), 0);
+        write_to(source, 0x5b); /* after the child's end it is the parent's own again */
+        assert_int_equal(move(source, target, &moved), 0);
+        assert_true(is_full_of(target, 0x5b));
     }
 }
 
-static void a_piece_of_two_maps_is_refused(void **state)
+CASE(a_piece_of_two_maps_is_refused)
 {
-    (void)state;
     struct fl_range from = filled(MIB(4), 0x5a, true), to = map(MIB(4));
     size_t moved;
     assert_int_equal(madvise((void *)from.base, MIB(2), MADV_DONTDUMP), 0);
@@ -178,12 +138,10 @@ static void a_piece_of_two_maps_is_refused(void **state)
     assert_int_equal(move(part(from, 0, MIB(2)), to, &moved), 0);
     assert_int_equal(move(part(from, MIB(2), MIB(2)), part(to, MIB(2), MIB(2)), &moved), 0);
     assert_true(is_full_of(to, 0x5a));
-    unmap(from, to);
 }
 
-static void descriptors_are_open_while_it_lasts(void **state)
+CASE(descriptors_are_open_while_it_lasts)
 {
-    (void)state;
     struct fl_range to = map(MIB(2));
     unsigned before = descriptors();
     int fd;
@@ -199,12 +157,10 @@ static void descriptors_are_open_while_it_lasts(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     assert_int_equal(fl_sys_linux.move_begin(to, &fd), -EMFILE);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
-    assert_int_equal(fl_sys_linux.unmap(to), 0);
 }
 
-static void another_registration_is_left_alone(void **state)
+CASE(another_registration_is_left_alone)
 {
-    (void)state;
     struct fl_range to = map(MIB(2));
     int fd, theirs = (int)syscall(SYS_userfaultfd, O_CLOEXEC | 1);
     struct uffdio_api api = {.api = UFFD_API};
@@ -218,100 +174,57 @@ static void another_registration_is_left_alone(void **state)
     close(theirs);
     assert_int_equal(fl_sys_linux.move_begin(to, &fd), 0);
     fl_sys_linux.move_end(fd, to);
-    assert_int_equal(fl_sys_linux.unmap(to), 0);
 }
 
-static int status_of(void (*f)(void))
-{
-    int status;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        f();
-        _exit(0);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return status;
-}
-
-static void move_as_nobody(void)
+static int move_as_nobody(void)
 {
     if (setgid(65534) != 0 || setuid(65534) != 0) {
-        _exit(2);
+        return 2;
     }
     struct fl_range from = filled(MIB(4), 0x5a, true), to = map(MIB(4));
     size_t moved;
-    if (move(from, to, &moved) != 0 || moved != MIB(4) || !is_full_of(to, 0x5a)) {
-        _exit(1);
-    }
+    return move(from, to, &moved) == 0 && moved == MIB(4) && is_full_of(to, 0x5a) ? 0 : 1;
 }
 
-static void any_user_may(void **state)
+CASE(any_user_may)
 {
-    (void)state;
     if (geteuid() == 0) { /* else the others have shown it */
-        assert_int_equal(status_of(move_as_nobody), 0);
+        assert_int_equal(status_of_child(NULL, move_as_nobody), 0);
     }
 }
 
-/* A filter that kills the thread that opens a userfaultfd. */
-static void begin_confined(void)
+static int begin_confined(void)
 {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof code / sizeof code[0], code};
     struct fl_range to = map(MIB(2));
     int fd;
 
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-        _exit(2);
-    }
+    refuse(SYS_userfaultfd, SECCOMP_RET_KILL_PROCESS, -1);
     fl_sys_confine(true);
-    if (fl_sys_linux.move_begin(to, &fd) != -EPERM) {
-        _exit(1);
-    }
+    return fl_sys_linux.move_begin(to, &fd) == -EPERM ? 0 : 1;
 }
 
-static void a_program_that_has_confined_itself_is_asked_for_nothing(void **state)
+CASE(a_program_that_has_confined_itself_is_asked_for_nothing)
 {
-    (void)state;
-    assert_int_equal(status_of(begin_confined), 0);
+    assert_int_equal(status_of_child(NULL, begin_confined), 0);
 }
 
 static bool can_move(void)
 {
-    struct fl_range to = map(fl_page.huge), from = filled(fl_page.huge, 1, true);
+    struct fl_range to = map(fl_page.huge);
     int fd, rc = fl_sys_linux.move_begin(to, &fd);
 
     if (rc == 0) {
         fl_sys_linux.move_end(fd, to);
     }
-    unmap(from, to);
     return rc != -ENOSYS && rc != -EPERM;
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pages_move_with_what_is_in_them),
-        cmocka_unit_test(holes_are_passed_over),
-        cmocka_unit_test(what_is_there_is_not_replaced),
-        cmocka_unit_test(what_a_child_shares_does_not_move),
-        cmocka_unit_test(a_piece_of_two_maps_is_refused),
-        cmocka_unit_test(descriptors_are_open_while_it_lasts),
-        cmocka_unit_test(another_registration_is_left_alone),
-        cmocka_unit_test(any_user_may),
-        cmocka_unit_test(a_program_that_has_confined_itself_is_asked_for_nothing),
-    };
     fl_sys_boot();
     if (fl_page.huge != MIB(2) || !can_move()) {
         printf("SKIP test_sys_move: needs UFFDIO_MOVE (Linux 6.8) and huge pages of 2 MiB\n");
         return 77;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES(.teardown = unmap_all);
 }

@@ -1,14 +1,11 @@
 /* Policies, CPUs and the nodes of pages as the real kernel tells them; whatever nodes the machine
  * has. */
 #include "sys/sys.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 
-#include <errno.h>
 #include <numaif.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 static struct fl_node_ids allowed;
 static int first, last; /* of the nodes allowed */
@@ -42,10 +39,9 @@ static int is_refused(void)
     return rc;
 }
 
-static int each(void **state)
+static void each(void)
 {
-    (void)state;
-    return fl_nodes_linux.set_policy(MPOL_DEFAULT, NULL);
+    assert_int_equal(fl_nodes_linux.set_policy(MPOL_DEFAULT, NULL), 0);
 }
 
 static void assert_policy(int mode, const struct fl_node_ids *ids)
@@ -59,11 +55,10 @@ static void assert_policy(int mode, const struct fl_node_ids *ids)
     assert_memory_equal(&got, ids, sizeof got);
 }
 
-static void a_policy_that_is_set_is_told(void **state)
+CASE(a_policy_that_is_set_is_told)
 {
     static const int modes[] = {MPOL_PREFERRED, MPOL_BIND, MPOL_INTERLEAVE};
     const struct fl_node_ids none = {{0}};
-    (void)state;
     assert_policy(MPOL_DEFAULT, &none);
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         struct fl_node_ids ids = only(last);
@@ -74,10 +69,9 @@ static void a_policy_that_is_set_is_told(void **state)
     assert_policy(MPOL_LOCAL, &none);
 }
 
-static void wrong_policies_are_refused(void **state)
+CASE(wrong_policies_are_refused)
 {
     struct fl_node_ids ids = only(first), none = {{0}};
-    (void)state;
     assert_int_equal(fl_nodes_linux.set_policy(MPOL_BIND, &none), -EINVAL);
     assert_int_equal(fl_nodes_linux.set_policy(1000, &ids), -EINVAL);
     assert_int_equal(fl_nodes_linux.bind((struct fl_range){1, 1}, MPOL_BIND, &ids), -EINVAL);
@@ -87,19 +81,17 @@ static void wrong_policies_are_refused(void **state)
     }
 }
 
-static void the_node_of_this_cpu_is_one(void **state)
+CASE(the_node_of_this_cpu_is_one)
 {
     unsigned id = FL_NODE_IDS;
-    (void)state;
     assert_int_equal(fl_nodes_linux.here(&id), 0);
     assert_true(id < FL_NODE_IDS);
 }
 
-static void cpus_are_those_of_sched_getaffinity(void **state)
+CASE(cpus_are_those_of_sched_getaffinity)
 {
     struct fl_cpu_ids all, one = {{0}}, got;
     cpu_set_t set;
-    (void)state;
     assert_int_equal(fl_nodes_linux.cpus(&all), 0);
     assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
     size_t cpu = 0;
@@ -115,7 +107,7 @@ static void cpus_are_those_of_sched_getaffinity(void **state)
     assert_int_equal(fl_nodes_linux.set_cpus(&all), 0);
 }
 
-static void pages_lie_where_their_range_is_bound(void **state)
+CASE(pages_lie_where_their_range_is_bound)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     void *p = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -123,7 +115,6 @@ static void pages_lie_where_their_range_is_bound(void **state)
     uintptr_t addr[] = {r.base, r.base + page, r.base + 3 * page};
     struct fl_node_ids ids = only(last);
     int id[3] = {-1, -1, -1};
-    (void)state;
     assert_ptr_not_equal(p, MAP_FAILED);
     assert_int_equal(fl_nodes_linux.bind(r, MPOL_BIND, &ids), 0);
     *(volatile char *)p = 1;
@@ -139,13 +130,6 @@ static void pages_lie_where_their_range_is_bound(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_policy_that_is_set_is_told, each),
-        cmocka_unit_test_setup(wrong_policies_are_refused, each),
-        cmocka_unit_test(the_node_of_this_cpu_is_one),
-        cmocka_unit_test(cpus_are_those_of_sched_getaffinity),
-        cmocka_unit_test_setup(pages_lie_where_their_range_is_bound, each),
-    };
     int rc;
 
     fl_sys_boot();
@@ -154,5 +138,5 @@ int main(void)
         print_message("SKIP test_sys_nodes: needs get_mempolicy(2), got %s\n", strerror(-rc));
         return 77;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES(.setup = each);
 }

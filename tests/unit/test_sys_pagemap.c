@@ -1,18 +1,12 @@
 /* What the real kernel tells of single huge pages, before and after fork has shared and writing has
  * split them; that they can be made whole again; and what children do not get. */
+#include "cases.h"
 #include "unit/crew_fixture.h"
 
-#include <errno.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define KIB(n) ((size_t)(n) << 10)
 
@@ -25,11 +19,6 @@ static struct fl_range huge_pages(size_t len)
     memset((void *)r.base, 0x5a, len);
     (void)fl_sys_linux.advise(r, FL_ADVICE_COLLAPSE);
     return r;
-}
-
-static struct fl_range part(struct fl_range r, size_t from, size_t len)
-{
-    return (struct fl_range){r.base + from, len};
 }
 
 static void assert_split(struct fl_range r, size_t from, size_t len)
@@ -54,9 +43,8 @@ static void assert_survey(struct fl_range r, size_t present, size_t own)
     assert_int_equal(is_own, own);
 }
 
-static void huge_pages_are_whole_and_own(void **state)
+CASE(huge_pages_are_whole_and_own)
 {
-    (void)state;
     struct fl_range r = huge_pages(MIB(8));
     assert_split(r, 0, 0);
     assert_survey(r, MIB(8), MIB(8));
@@ -64,12 +52,10 @@ static void huge_pages_are_whole_and_own(void **state)
     empty(r);
     assert_split(r, 0, 0); /* what is not there is not split */
     assert_survey(r, 0, 0);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void what_is_split_is_found_in_whole_huge_pages(void **state)
+CASE(what_is_split_is_found_in_whole_huge_pages)
 {
-    (void)state;
     struct fl_range r = huge_pages(MIB(12));
     empty(part(r, MIB(3), KIB(4)));
     assert_split(r, MIB(2), MIB(2));
@@ -85,7 +71,6 @@ static void what_is_split_is_found_in_whole_huge_pages(void **state)
     assert_int_equal(fl_sys_linux.advise(part(r, MIB(2), MIB(2)), FL_ADVICE_COLLAPSE), 0);
     assert_split(part(r, 0, MIB(6)), 0, 0);
     assert_survey(part(r, MIB(2), MIB(2)), MIB(2), MIB(2));
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 static struct fl_range memory;
@@ -113,26 +98,6 @@ static void rewrite_some(void)
     assert_true(p[0] == 0x5b && p[1] == 0x5a && p[MIB(2) - 1] == 0x5a);
 }
 
-/* `child` waits until `parent` is done, and then looks whether its memory is as it was. */
-static int beside_a_child(void (*parent)(void), int (*child)(void))
-{
-    int ends[2], status;
-    char c;
-
-    assert_int_equal(pipe(ends), 0);
-    pid_t pid = fork();
-    if (pid == 0) {
-        close(ends[1]);
-        (void)!read(ends[0], &c, 1);
-        _exit(child());
-    }
-    close(ends[0]);
-    parent();
-    close(ends[1]);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return status;
-}
-
 static int memory_is_as_it_was(void)
 {
     const unsigned char *p = (const unsigned char *)memory.base;
@@ -140,20 +105,14 @@ static int memory_is_as_it_was(void)
     return p[0] == 0x5a && memcmp(p, p + 1, memory.len - 1) == 0 ? 0 : 1;
 }
 
-static void after_fork_the_kernel_tells_what_is_whose(void **state)
+CASE(after_fork_the_kernel_tells_what_is_whose)
 {
-    (void)state;
     memory = huge_pages(MIB(8));
-    assert_int_equal(beside_a_child(rewrite_some, memory_is_as_it_was), 0);
+    assert_int_equal(status_of_child(rewrite_some, memory_is_as_it_was), 0);
     assert_survey(memory, MIB(8), MIB(8)); /* the child is gone */
     assert_split(memory, MIB(4), MIB(2));
     assert_int_equal(fl_sys_linux.advise(memory, FL_ADVICE_COLLAPSE), 0);
     assert_split(memory, 0, 0);
-    assert_int_equal(fl_sys_linux.unmap(memory), 0);
-}
-
-static void nothing(void)
-{
 }
 
 static void assert_touched(struct fl_range all, unsigned most, size_t n,
@@ -187,7 +146,6 @@ static void look_for_what_was_touched(void)
     assert_touched(r, 8, 2, want);
     want[0] = part(r, KIB(8), KIB(4)); /* a part of one */
     assert_touched(part(r, KIB(8), MIB(1)), 8, 1, want);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 static void assert_present(struct fl_range r, size_t bytes)
@@ -220,25 +178,14 @@ static void look_for_what_is_present(size_t zeros)
     assert_int_equal(fl_sys_linux.unmap(part(r, MIB(2), MIB(2))), 0);
     memset((void *)r.base, 1, MIB(1));
     assert_present(r, MIB(1)); /* nothing is mapped amid it */
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 /* ioctl(2) answers as before Linux 6.7. */
 static int look_without_scan(void)
 {
-    struct sock_filter f[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOTTY),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog prog = {sizeof f / sizeof f[0], f};
     struct fl_range found;
 
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) != 0) {
-        return 1;
-    }
+    refuse(SYS_ioctl, SECCOMP_RET_ERRNO | ENOTTY, -1);
     if (fl_sys_linux.find_split((struct fl_range){0, 0}, &found) != -ENOSYS) {
         return 2;
     }
@@ -249,9 +196,8 @@ static int look_without_scan(void)
 
 /* Zeros are all that is there, and no memory. Base pages: before Linux 6.16 the kernel does not say
  * which huge page is its own of zeros. */
-static void what_was_only_read_holds_nothing(void **state)
+CASE(what_was_only_read_holds_nothing)
 {
-    (void)state;
     struct fl_range r = map(MIB(8)), written = part(r, KIB(8), KIB(4));
     volatile const char *p = (volatile const char *)r.base;
 
@@ -262,15 +208,13 @@ static void what_was_only_read_holds_nothing(void **state)
     assert_touched(r, 8, 0, NULL);
     memset((void *)written.base, 1, written.len);
     assert_touched(r, 8, 1, &written);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
-static void the_kernel_tells_what_was_touched(void **state)
+CASE(the_kernel_tells_what_was_touched)
 {
-    (void)state;
     look_for_what_was_touched();
     look_for_what_is_present(0);
-    assert_int_equal(beside_a_child(nothing, look_without_scan), 0);
+    assert_int_equal(status_of_child(NULL, look_without_scan), 0);
 }
 
 static int look_beside_kept(void)
@@ -287,18 +231,16 @@ static int look_beside_kept(void)
     return fl_sys_linux.map_at(part(memory, MIB(2), MIB(2))) == 0 ? 0 : 3;
 }
 
-static void children_do_not_get_what_is_kept(void **state)
+CASE(children_do_not_get_what_is_kept)
 {
-    (void)state;
     memory = huge_pages(MIB(8));
     struct fl_range kept = part(memory, MIB(2), MIB(2));
     assert_int_equal(fl_sys_linux.advise(kept, FL_ADVICE_NO_FORK), 0);
-    assert_int_equal(beside_a_child(nothing, look_beside_kept), 0);
+    assert_int_equal(status_of_child(NULL, look_beside_kept), 0);
     assert_survey(kept, MIB(2), MIB(2)); /* never shared, so never split */
     assert_int_equal(fl_sys_linux.advise(kept, FL_ADVICE_FORK), 0);
-    assert_int_equal(beside_a_child(nothing, memory_is_as_it_was), 0);
+    assert_int_equal(status_of_child(NULL, memory_is_as_it_was), 0);
     assert_int_equal(memory_is_as_it_was(), 0);
-    assert_int_equal(fl_sys_linux.unmap(memory), 0);
 }
 
 static int as_nobody(void)
@@ -336,18 +278,16 @@ static int as_nobody_undumpable(void)
     return present == 0 && own == 0 ? 0 : 3;
 }
 
-static void any_user_is_told_of_his_own_memory(void **state)
+CASE(any_user_is_told_of_his_own_memory)
 {
-    (void)state;
     if (geteuid() == 0) { /* else the others have shown it */
-        assert_int_equal(beside_a_child(nothing, as_nobody), 0);
-        assert_int_equal(beside_a_child(nothing, as_nobody_undumpable), 0);
+        assert_int_equal(status_of_child(NULL, as_nobody), 0);
+        assert_int_equal(status_of_child(NULL, as_nobody_undumpable), 0);
     }
 }
 
-static void a_confined_process_does_not_ask(void **state)
+CASE(a_confined_process_does_not_ask)
 {
-    (void)state;
     struct fl_range r = map(fl_page.huge), found[4];
     size_t present;
 
@@ -356,26 +296,15 @@ static void a_confined_process_does_not_ask(void **state)
     assert_int_equal(fl_sys_linux.present(r, &present), -EPERM);
     fl_sys_confine(false);
     assert_int_equal(fl_sys_linux.touched(r, found, 4), 0);
-    assert_int_equal(fl_sys_linux.unmap(r), 0);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(huge_pages_are_whole_and_own),
-        cmocka_unit_test(what_is_split_is_found_in_whole_huge_pages),
-        cmocka_unit_test(after_fork_the_kernel_tells_what_is_whose),
-        cmocka_unit_test(children_do_not_get_what_is_kept),
-        cmocka_unit_test(the_kernel_tells_what_was_touched),
-        cmocka_unit_test(what_was_only_read_holds_nothing),
-        cmocka_unit_test(a_confined_process_does_not_ask),
-        cmocka_unit_test(any_user_is_told_of_his_own_memory),
-    };
     fl_sys_boot();
     struct fl_range found, r = fl_page.thp ? huge_pages(fl_page.huge) : map(fl_page.huge);
     if (fl_page.huge != MIB(2) || fl_sys_linux.find_split(r, &found) != -ENOENT) {
         printf("SKIP test_sys_pagemap: needs PAGEMAP_SCAN (Linux 6.7) and huge pages of 2 MiB\n");
         return 77;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES(.teardown = unmap_all);
 }

@@ -1,14 +1,10 @@
 /* Files into memory: whatever the lengths, offsets and flags, the bytes of the file and no others;
  * and each part is told of once. */
 #include "sys/sys.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { LEN = 24 << 20, EDGE = 1 << 20 };
 
@@ -20,27 +16,22 @@ static unsigned char byte_at(uint64_t offset)
     return (unsigned char)(offset * 131 ^ offset >> 9);
 }
 
-static int make_file(void **state)
+static void make_file(void)
 {
-    (void)state;
     fl_sys_boot();
     memory = mmap(NULL, LEN + 2 * EDGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int fd = mkstemp(path);
-    if (memory == MAP_FAILED || fd < 0) {
-        return -1;
-    }
+    assert_true(memory != MAP_FAILED && fd >= 0);
     for (size_t i = 0; i < LEN; i++) {
         memory[i] = byte_at(i);
     }
-    bool written = write(fd, memory, LEN) == LEN;
+    assert_int_equal(write(fd, memory, LEN), LEN);
     close(fd);
-    return written ? 0 : -1;
 }
 
-static int drop_file(void **state)
+static void drop_file(void)
 {
-    (void)state;
-    return unlink(path);
+    assert_int_equal(unlink(path), 0);
 }
 
 static size_t told;
@@ -104,9 +95,8 @@ static void in_all_ways(int fd, bool ring)
     }
 }
 
-static void by_the_page_cache(void **state)
+CASE(by_the_page_cache)
 {
-    (void)state;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     in_all_ways(fd, false);
@@ -114,9 +104,8 @@ static void by_the_page_cache(void **state)
     close(fd);
 }
 
-static void past_the_page_cache(void **state)
+CASE(past_the_page_cache)
 {
-    (void)state;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
     if (fd < 0) { /* tmpfs, before Linux 6.6 */
         assert_int_equal(errno, EINVAL);
@@ -127,9 +116,8 @@ static void past_the_page_cache(void **state)
     close(fd);
 }
 
-static void what_cannot_be_read_says_why(void **state)
+CASE(what_cannot_be_read_says_why)
 {
-    (void)state;
     for (int ring = 0; ring < 2; ring++) {
         int fd = open(path, O_WRONLY | O_CLOEXEC);
         struct fl_read r = {.fd = fd, .to = {(uintptr_t)memory, 8 << 20}, .ring = ring != 0};
@@ -146,12 +134,4 @@ static void what_cannot_be_read_says_why(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_the_page_cache),
-        cmocka_unit_test(past_the_page_cache),
-        cmocka_unit_test(what_cannot_be_read_says_why),
-    };
-    return cmocka_run_group_tests(tests, make_file, drop_file);
-}
+CASES_MAIN(.group_setup = make_file, .group_teardown = drop_file)

@@ -1,13 +1,13 @@
 /* Calls from many threads, on the real kernel: whatever the thread is doing, each call is followed
  * by a run. */
-#include "unit/cmocka_all.h"
+#include "cases.h"
 #include "unit/region_fixture.h"
 
 #include "uffd/uffd.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <sys/eventfd.h>
+#include <sched.h>
 
 enum { CALLERS = 3, CALLS = 4000 };
 
@@ -68,10 +68,9 @@ static void *call(void *arg)
     return arg;
 }
 
-static void each_call_is_followed_by_a_run(void **state)
+CASE(each_call_is_followed_by_a_run)
 {
     pthread_t caller[CALLERS];
-    (void)state;
 
     fl_worker_init(&worker, &region, 0);
     fl_worker_add(&worker, job, 0);
@@ -85,9 +84,8 @@ static void each_call_is_followed_by_a_run(void **state)
 }
 
 /* The wake is this kernel's own there. */
-static void it_is_woken_out_of_poll(void **state)
+CASE(it_is_woken_out_of_poll)
 {
-    (void)state;
     atomic_store(&watched, true);
     for (int i = 0; i < 1000; i++) {
         call_and_wait();
@@ -97,9 +95,8 @@ static void it_is_woken_out_of_poll(void **state)
     }
 }
 
-static void a_retired_one_gives_its_number_back(void **state)
+CASE(a_retired_one_gives_its_number_back)
 {
-    (void)state;
     int pid = worker.pid, tid = worker.tid;
     fl_worker_retire(&worker);
     assert_int_equal(worker.state, FL_WORKER_NONE);
@@ -110,16 +107,11 @@ static void a_retired_one_gives_its_number_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_call_is_followed_by_a_run),
-        cmocka_unit_test(it_is_woken_out_of_poll),
-        cmocka_unit_test(a_retired_one_gives_its_number_back),
-    };
     fl_sys_boot(); /* a container's seccomp filter is known from here on */
     fl_home_settle();
     region_begin(NULL);
     fl_sys.now_ns = fl_sys_linux.now_ns;
     fl_events.open = open_nothing;
     fl_events.tell = tell_nothing;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

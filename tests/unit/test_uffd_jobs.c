@@ -1,5 +1,5 @@
 /* Jobs: each has its own time, a call has them all run, and none keeps the others waiting. */
-#include "unit/cmocka_all.h"
+#include "cases.h"
 #include "unit/uffd_fixture.h"
 
 enum { JOBS = 3 };
@@ -39,9 +39,8 @@ static uint64_t run_c(struct fl_region *r)
 }
 
 /* a: at once after a call. b: 100 ns after. c: 1000 ns after. */
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     worker_begin(0);
     for (int i = 0; i < JOBS; i++) {
         runs[i] = call_within[i] = 0;
@@ -50,7 +49,6 @@ static int begin(void **state)
     fl_worker_add(&worker, run_a, 0);
     fl_worker_add(&worker, run_b, 100);
     fl_worker_add(&worker, run_c, 1000);
-    return 0;
 }
 
 static void assert_runs(int a, int b, int c)
@@ -64,9 +62,8 @@ static void assert_runs(int a, int b, int c)
     assert_int_equal(runs[2], c);
 }
 
-static void each_runs_after_its_own_delay(void **state)
+CASE(each_runs_after_its_own_delay)
 {
-    (void)state;
     worker_start();
     assert_runs(1, 0, 0);
     assert_ptr_equal(given, &region);
@@ -80,9 +77,8 @@ static void each_runs_after_its_own_delay(void **state)
     assert_runs(1, 1, 1);
 }
 
-static void a_call_has_them_all_run(void **state)
+CASE(a_call_has_them_all_run)
 {
-    (void)state;
     worker_start();
     pass_ns(1000);
     assert_runs(1, 1, 1);
@@ -92,9 +88,8 @@ static void a_call_has_them_all_run(void **state)
     assert_runs(2, 2, 2);
 }
 
-static void they_say_when_they_want_to_run_again(void **state)
+CASE(they_say_when_they_want_to_run_again)
 {
-    (void)state;
     atomic_store(&answer[0], 5000);
     atomic_store(&answer[1], FL_JOB_DELAY);
     worker_start();
@@ -106,9 +101,8 @@ static void they_say_when_they_want_to_run_again(void **state)
     assert_runs(2, 2, 1);
 }
 
-static void a_delay_may_change_and_a_job_may_be_off(void **state)
+CASE(a_delay_may_change_and_a_job_may_be_off)
 {
-    (void)state;
     worker_start();
     assert_runs(1, 0, 0);
     fl_worker_set_delay(&worker, run_b, FL_JOB_IDLE); /* it is due */
@@ -128,18 +122,16 @@ static void a_delay_may_change_and_a_job_may_be_off(void **state)
     assert_runs(3, 1, 2);
 }
 
-static void what_is_far_off_does_not_wrap(void **state)
+CASE(what_is_far_off_does_not_wrap)
 {
-    (void)state;
     atomic_store(&answer[0], FL_JOB_DELAY - 1);
     worker_start();
     pass_ns(UINT64_MAX / 2);
     assert_runs(1, 1, 1);
 }
 
-static void one_that_has_more_to_do_lets_others_run(void **state)
+CASE(one_that_has_more_to_do_lets_others_run)
 {
-    (void)state;
     atomic_store(&busy, true);
     fl_worker_call(&worker, true);
     await(&runs[0], 10);
@@ -153,17 +145,15 @@ static void one_that_has_more_to_do_lets_others_run(void **state)
     await_sleep();
 }
 
-static void a_call_while_they_run_is_not_lost(void **state)
+CASE(a_call_while_they_run_is_not_lost)
 {
-    (void)state;
     atomic_store(&call_within[0], 20);
     worker_start();
     assert_runs(21, 0, 0);
 }
 
-static void without_jobs_it_sleeps(void **state)
+CASE(without_jobs_it_sleeps)
 {
-    (void)state;
     worker_begin(0);
     worker_start();
     fl_worker_call(&worker, false);
@@ -171,17 +161,4 @@ static void without_jobs_it_sleeps(void **state)
     assert_int_equal(worker.state, FL_WORKER_ASLEEP);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(each_runs_after_its_own_delay, begin, worker_end),
-        cmocka_unit_test_setup_teardown(a_call_has_them_all_run, begin, worker_end),
-        cmocka_unit_test_setup_teardown(they_say_when_they_want_to_run_again, begin, worker_end),
-        cmocka_unit_test_setup_teardown(a_delay_may_change_and_a_job_may_be_off, begin, worker_end),
-        cmocka_unit_test_setup_teardown(what_is_far_off_does_not_wrap, begin, worker_end),
-        cmocka_unit_test_setup_teardown(one_that_has_more_to_do_lets_others_run, begin, worker_end),
-        cmocka_unit_test_setup_teardown(a_call_while_they_run_is_not_lost, begin, worker_end),
-        cmocka_unit_test_setup_teardown(without_jobs_it_sleeps, begin, worker_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = begin, .teardown = worker_end)

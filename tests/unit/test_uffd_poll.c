@@ -1,11 +1,11 @@
 /* How the thread sleeps: in poll, in a descriptor table of its own; it watches for pressure while
  * something may be given back, is woken by a signal, and no wake is lost, nor sent to another
  * thread. */
+#include "await.h"
 #include "uffd/internal.h"
-#include "unit/cmocka_all.h"
+#include "cases.h"
 #include "unit/uffd_fixture.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 
@@ -19,20 +19,17 @@ static uint64_t at_once(struct fl_region *r)
     return FL_JOB_IDLE;
 }
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     worker_begin(DECAY_MS);
     fake_events_file(psi, false);
     fl_worker_add(&worker, at_once, 0);
     runs = 0;
     atomic_store(&more, true);
-    return 0;
 }
 
-static void it_polls_while_something_ages(void **state)
+CASE(it_polls_while_something_ages)
 {
-    (void)state;
     worker_start();
     await_state(FL_WORKER_ASLEEP);
     assert_int_equal(fake_events.own_tables, 1);
@@ -43,9 +40,8 @@ static void it_polls_while_something_ages(void **state)
     assert_int_equal(fake_events_open(NULL), 2);
 }
 
-static void it_watches_nothing_when_nothing_ages(void **state)
+CASE(it_watches_nothing_when_nothing_ages)
 {
-    (void)state;
     worker_start();
     atomic_store(&more, false);
     let_it_tick();
@@ -59,9 +55,8 @@ static void it_watches_nothing_when_nothing_ages(void **state)
     assert_int_equal(guests.begun, 1);
 }
 
-static void a_call_wakes_it_by_one_signal(void **state)
+CASE(a_call_wakes_it_by_one_signal)
 {
-    (void)state;
     worker_start();
     await(&runs, 1);
     for (int i = 1; i <= 10; i++) {
@@ -76,9 +71,8 @@ static void a_call_wakes_it_by_one_signal(void **state)
     assert_int_equal(ticks, 0);
 }
 
-static void a_wake_that_cannot_be_sent_is_left_to_the_timer_and_to_the_next_call(void **state)
+CASE(a_wake_that_cannot_be_sent_is_left_to_the_timer_and_to_the_next_call)
 {
-    (void)state;
     worker_start();
     await(&runs, 1);
     atomic_store(&fake_events.wake_send_rc, -EAGAIN);
@@ -102,9 +96,8 @@ static void a_wake_that_cannot_be_sent_is_left_to_the_timer_and_to_the_next_call
 }
 
 /* A signal that no thread waits for any more. */
-static void a_stray_wake_is_dropped(void **state)
+CASE(a_stray_wake_is_dropped)
 {
-    (void)state;
     worker_start();
     for (int i = 0; i < 3; i++) {
         fake_events_stray_wake();
@@ -119,27 +112,23 @@ static void a_stray_wake_is_dropped(void **state)
 
 /* The caller has changed the state, and is late with its signal: the thread must not run on and
  * meet it elsewhere. */
-static void it_waits_for_a_signal_that_is_late(void **state)
+CASE(it_waits_for_a_signal_that_is_late)
 {
-    (void)state;
     worker_start();
     await(&runs, 1);
     uint32_t asleep = FL_WORKER_ASLEEP;
     assert_true(atomic_compare_exchange_strong(&worker.state, &asleep, FL_WORKER_CALLED));
     unsigned from = fake_events.polls;
     pass_ns(TICK_NS);
-    while (fake_events.polls == from) { /* it is out of its sleep, and in that wait */
-        sched_yield();
-    }
+    FL_AWAIT(fake_events.polls != from); /* it is out of its sleep, and in that wait */
     assert_int_equal(runs, 1);
     fake_events_stray_wake();
     await(&runs, 2);
     await(&ticks, 1);
 }
 
-static void one_that_never_comes_is_not_waited_for_for_ever(void **state)
+CASE(one_that_never_comes_is_not_waited_for_for_ever)
 {
-    (void)state;
     worker_start();
     uint32_t asleep = FL_WORKER_ASLEEP;
     assert_true(atomic_compare_exchange_strong(&worker.state, &asleep, FL_WORKER_LEAVING));
@@ -149,9 +138,8 @@ static void one_that_never_comes_is_not_waited_for_for_ever(void **state)
     }
 }
 
-static void a_retired_one_ends(void **state)
+CASE(a_retired_one_ends)
 {
-    (void)state;
     worker_start();
     await_state(FL_WORKER_ASLEEP);
     fl_worker_retire(&worker);
@@ -166,10 +154,9 @@ static void *let_it_be_sent(void *arg)
     return arg;
 }
 
-static void a_wake_to_leave_is_sent_until_it_can_be(void **state)
+CASE(a_wake_to_leave_is_sent_until_it_can_be)
 {
     pthread_t other;
-    (void)state;
     worker_start();
     await_state(FL_WORKER_ASLEEP);
     atomic_store(&fake_events.wake_send_rc, -EAGAIN);
@@ -180,16 +167,13 @@ static void a_wake_to_leave_is_sent_until_it_can_be(void **state)
 }
 
 /* RLIMIT_NOFILE below what is polled, or a sandbox. */
-static void where_poll_is_refused_it_goes_on_without(void **state)
+CASE(where_poll_is_refused_it_goes_on_without)
 {
-    (void)state;
     worker_start();
     atomic_store(&fake_events.poll_rc, -EINVAL);
     fl_worker_call(&worker, false); /* out of the poll that goes on */
     await(&runs, 2);
-    while (fake_events_open(NULL) != 0) {
-        sched_yield();
-    }
+    FL_AWAIT(fake_events_open(NULL) == 0);
     atomic_store(&fake_events.poll_rc, 0);
     let_it_tick();
     let_it_tick();
@@ -224,9 +208,8 @@ static uint64_t add_source(struct fl_region *r)
 
 /* It polls as long as there is one, though nothing is held; then it is told of each event, and of
  * the end. */
-static void another_source_is_listened_to(void **state)
+CASE(another_source_is_listened_to)
 {
-    (void)state;
     told = 0;
     told_last = -1;
     atomic_store(&more, false);
@@ -247,16 +230,13 @@ static void another_source_is_listened_to(void **state)
     await(&runs, 2);
     atomic_store(&fake_events.poll_rc, -EPERM);
     fl_worker_call(&worker, false);
-    while (fake_events_open(NULL) != 0) {
-        sched_yield();
-    }
+    FL_AWAIT(fake_events_open(NULL) == 0);
     assert_int_equal(told_last, 0);
     assert_int_equal(fake_events_open(NULL), 0);
 }
 
-static void a_source_that_is_of_no_use_is_closed(void **state)
+CASE(a_source_that_is_of_no_use_is_closed)
 {
-    (void)state;
     told = 0;
     told_last = -1;
     fake_events_file("/some/file", false);
@@ -269,26 +249,22 @@ static void a_source_that_is_of_no_use_is_closed(void **state)
     assert_int_equal(fake_events_open("/some/file"), 0);
 }
 
-static void an_interrupted_poll_goes_on(void **state)
+CASE(an_interrupted_poll_goes_on)
 {
-    (void)state;
     worker_start();
     atomic_store(&fake_events.poll_rc, -EINTR);
     fl_worker_call(&worker, false);
     await(&runs, 2);
     unsigned polls = fake_events.polls;
-    while (fake_events.polls < polls + 10) {
-        sched_yield();
-    }
+    FL_AWAIT(fake_events.polls >= polls + 10);
     assert_int_equal(ticks, 0);
     atomic_store(&fake_events.poll_rc, 0);
     let_it_tick();
     assert_int_equal(fake_events_open(psi), 1);
 }
 
-static void without_a_descriptor_to_wake_it_nothing_is_watched(void **state)
+CASE(without_a_descriptor_to_wake_it_nothing_is_watched)
 {
-    (void)state;
     fake_events.wake_open_rc = -EPERM;
     worker_start();
     let_it_tick();
@@ -310,34 +286,12 @@ static int call_in_child(void)
     return (int)fake_events.wakes;
 }
 
-static void a_child_signals_no_thread(void **state)
+CASE(a_child_signals_no_thread)
 {
-    (void)state;
     worker_start();
     await_state(FL_WORKER_ASLEEP);
     assert_int_equal(fake_child(call_in_child), 0);
     assert_int_equal(worker.state, FL_WORKER_ASLEEP);
 }
 
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, worker_end)
-    const struct CMUnitTest tests[] = {
-        TEST(it_polls_while_something_ages),
-        TEST(it_watches_nothing_when_nothing_ages),
-        TEST(a_call_wakes_it_by_one_signal),
-        TEST(a_wake_that_cannot_be_sent_is_left_to_the_timer_and_to_the_next_call),
-        TEST(a_stray_wake_is_dropped),
-        TEST(it_waits_for_a_signal_that_is_late),
-        TEST(one_that_never_comes_is_not_waited_for_for_ever),
-        TEST(a_retired_one_ends),
-        TEST(a_wake_to_leave_is_sent_until_it_can_be),
-        TEST(where_poll_is_refused_it_goes_on_without),
-        TEST(another_source_is_listened_to),
-        TEST(a_source_that_is_of_no_use_is_closed),
-        TEST(an_interrupted_poll_goes_on),
-        TEST(without_a_descriptor_to_wake_it_nothing_is_watched),
-        TEST(a_child_signals_no_thread),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = begin, .teardown = worker_end)

@@ -1,9 +1,7 @@
 /* Pressure: who is listened to, and that free memory goes back when they speak, once a second at
  * most. */
-#include "unit/cmocka_all.h"
+#include "cases.h"
 #include "unit/uffd_fixture.h"
-
-#include <string.h>
 
 #define SECOND UINT64_C(1000000000)
 
@@ -11,11 +9,9 @@ static const char psi[] = "/proc/pressure/memory";
 static const char v2_psi[] = "/sys/fs/cgroup/a/b/memory.pressure";
 static const char v2_events[] = "/sys/fs/cgroup/a/b/memory.events";
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     worker_begin(1000u * DECAY_MS); /* ticks are far away: what goes back is the pressure's doing */
-    return 0;
 }
 
 /* 4 MiB free, and the thread watches. */
@@ -43,9 +39,8 @@ static void raise_and_see(const char *path, short what)
     }
 }
 
-static void a_stall_releases_at_once(void **state)
+CASE(a_stall_releases_at_once)
 {
-    (void)state;
     fake_events_file(psi, false);
     hold_free();
     assert_string_equal(fake_events.told[0], "some 70000 1000000");
@@ -54,9 +49,8 @@ static void a_stall_releases_at_once(void **state)
     assert_released(1);
 }
 
-static void what_is_in_caches_goes_too(void **state)
+CASE(what_is_in_caches_goes_too)
 {
-    (void)state;
     fake_events_file(psi, false);
     struct fl_cache *c = fl_cache_acquire(&region);
     struct fl_extent *e = take(MIB(4));
@@ -68,9 +62,8 @@ static void what_is_in_caches_goes_too(void **state)
     assert_released(1);
 }
 
-static void there_is_a_second_between_two_releases_and_none_is_forgotten(void **state)
+CASE(there_is_a_second_between_two_releases_and_none_is_forgotten)
 {
-    (void)state;
     fake_events_file(psi, false);
     hold_free();
     raise_and_see(psi, POLLPRI);
@@ -90,9 +83,8 @@ static void there_is_a_second_between_two_releases_and_none_is_forgotten(void **
     assert_released(2);
 }
 
-static void two_that_speak_at_once_are_one(void **state)
+CASE(two_that_speak_at_once_are_one)
 {
-    (void)state;
     fake_events_file(psi, false);
     fake_file("/proc/self/cgroup", "0::/a/b\n");
     fake_events_file(v2_psi, false);
@@ -103,9 +95,8 @@ static void two_that_speak_at_once_are_one(void **state)
     assert_released(1);
 }
 
-static void the_coarse_trigger_is_taken_where_the_fine_one_is_refused(void **state)
+CASE(the_coarse_trigger_is_taken_where_the_fine_one_is_refused)
 {
-    (void)state;
     fake_events_file(psi, false);
     fake_events.no_fine_trigger = true;
     hold_free();
@@ -115,9 +106,8 @@ static void the_coarse_trigger_is_taken_where_the_fine_one_is_refused(void **sta
     assert_released(1);
 }
 
-static void where_nothing_can_be_watched_it_sleeps_all_the_same(void **state)
+CASE(where_nothing_can_be_watched_it_sleeps_all_the_same)
 {
-    (void)state;
     fake_events_file(psi, false);
     fake_events.no_trigger = true;
     fake_file("/proc/self/cgroup", "0::/a/b\n");
@@ -128,9 +118,8 @@ static void where_nothing_can_be_watched_it_sleeps_all_the_same(void **state)
     assert_int_equal(fake_events_open(NULL), 1);
 }
 
-static void one_that_is_gone_is_closed_and_the_others_stay(void **state)
+CASE(one_that_is_gone_is_closed_and_the_others_stay)
 {
-    (void)state;
     fake_events_file(psi, false);
     fake_file("/proc/self/cgroup", "0::/a/b\n");
     fake_events_file(v2_psi, false);
@@ -144,9 +133,8 @@ static void one_that_is_gone_is_closed_and_the_others_stay(void **state)
     assert_released(1);
 }
 
-static void a_limit_counts_when_it_is_not_the_page_cache_that_meets_it(void **state)
+CASE(a_limit_counts_when_it_is_not_the_page_cache_that_meets_it)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "5:cpu:/\n0::/a/b\n");
     fake_file("/sys/fs/cgroup/a/b/memory.max", "1000000000\n");
     fake_file("/sys/fs/cgroup/a/b/memory.current", "1000000000\n");
@@ -177,9 +165,8 @@ static void level_of_v1(const char *control, const char *level)
     assert_string_equal(fake_events.told[0] + 9, " medium");
 }
 
-static void the_pressure_level_of_v1_is_asked_for(void **state)
+CASE(the_pressure_level_of_v1_is_asked_for)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "4:memory:/a\n0::/\n");
     level_of_v1("/sys/fs/cgroup/memory/a/cgroup.event_control",
                 "/sys/fs/cgroup/memory/a/memory.pressure_level");
@@ -188,17 +175,15 @@ static void the_pressure_level_of_v1_is_asked_for(void **state)
 }
 
 /* In a container the path is the host's, and the mount is the cgroup. */
-static void the_nearest_folder_that_is_there_is_the_cgroup_s(void **state)
+CASE(the_nearest_folder_that_is_there_is_the_cgroup_s)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "4:cpu,memory:/docker/0123456789abcdef\n");
     level_of_v1("/sys/fs/cgroup/memory/cgroup.event_control",
                 "/sys/fs/cgroup/memory/memory.pressure_level");
 }
 
-static void a_level_that_cannot_be_asked_for_leaves_nothing_open(void **state)
+CASE(a_level_that_cannot_be_asked_for_leaves_nothing_open)
 {
-    (void)state;
     fake_file("/proc/self/cgroup", "4:memory:/a\n");
     fake_events_file("/sys/fs/cgroup/memory/a/cgroup.event_control", false);
     hold_free();
@@ -206,9 +191,8 @@ static void a_level_that_cannot_be_asked_for_leaves_nothing_open(void **state)
     assert_int_equal(fake_events_open("wake"), 1);
 }
 
-static void the_watch_ends_with_what_is_held(void **state)
+CASE(the_watch_ends_with_what_is_held)
 {
-    (void)state;
     fake_events_file(psi, false);
     hold_free();
     raise_and_see(psi, POLLPRI);
@@ -221,22 +205,4 @@ static void the_watch_ends_with_what_is_held(void **state)
     assert_int_equal(fake_events_open(psi), 1);
 }
 
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, worker_end)
-    const struct CMUnitTest tests[] = {
-        TEST(a_stall_releases_at_once),
-        TEST(what_is_in_caches_goes_too),
-        TEST(there_is_a_second_between_two_releases_and_none_is_forgotten),
-        TEST(two_that_speak_at_once_are_one),
-        TEST(the_coarse_trigger_is_taken_where_the_fine_one_is_refused),
-        TEST(where_nothing_can_be_watched_it_sleeps_all_the_same),
-        TEST(one_that_is_gone_is_closed_and_the_others_stay),
-        TEST(a_limit_counts_when_it_is_not_the_page_cache_that_meets_it),
-        TEST(the_pressure_level_of_v1_is_asked_for),
-        TEST(the_nearest_folder_that_is_there_is_the_cgroup_s),
-        TEST(a_level_that_cannot_be_asked_for_leaves_nothing_open),
-        TEST(the_watch_ends_with_what_is_held),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = begin, .teardown = worker_end)

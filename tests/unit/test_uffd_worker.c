@@ -1,21 +1,17 @@
 /* The thread's life: it starts once, runs its jobs, ends when nothing is left, is retired, and no
  * call gets lost. */
-#include "unit/cmocka_all.h"
+#include "cases.h"
 #include "unit/uffd_fixture.h"
 
-#include <errno.h>
 #define LINGER_NS UINT64_C(1000000000)
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     worker_begin(DECAY_MS);
-    return 0;
 }
 
-static void a_refused_thread_is_asked_for_again(void **state)
+CASE(a_refused_thread_is_asked_for_again)
 {
-    (void)state;
     atomic_store(&guests.refuse_as, -EAGAIN);
     atomic_store(&guests.refusals, 1);
     fl_worker_call(&worker, true);
@@ -25,9 +21,8 @@ static void a_refused_thread_is_asked_for_again(void **state)
     assert_int_equal(guests.begun, 1);
 }
 
-static void where_there_are_no_guests_none_is_asked_for_again(void **state)
+CASE(where_there_are_no_guests_none_is_asked_for_again)
 {
-    (void)state;
     atomic_store(&guests.refuse_as, -ENOSYS);
     atomic_store(&guests.refusals, 1);
     fl_worker_call(&worker, true);
@@ -38,9 +33,8 @@ static void where_there_are_no_guests_none_is_asked_for_again(void **state)
     assert_false(region.wants_worker);
 }
 
-static void a_free_starts_no_first_thread(void **state)
+CASE(a_free_starts_no_first_thread)
 {
-    (void)state;
     atomic_store(&region.wants_worker, true);
     fl_worker_call(&worker, false); /* it may come from a signal handler */
     assert_int_equal(worker.state, FL_WORKER_NONE);
@@ -48,9 +42,8 @@ static void a_free_starts_no_first_thread(void **state)
     assert_true(region.wants_worker); /* the next request will */
 }
 
-static void it_starts_once_and_ticks_four_times_a_decay(void **state)
+CASE(it_starts_once_and_ticks_four_times_a_decay)
 {
-    (void)state;
     atomic_store(&more, true);
     for (int i = 0; i < 10; i++) {
         fl_worker_call(&worker, true);
@@ -62,9 +55,8 @@ static void it_starts_once_and_ticks_four_times_a_decay(void **state)
     assert_true(signals_blocked);
 }
 
-static void without_a_table_of_its_own_it_opens_nothing(void **state)
+CASE(without_a_table_of_its_own_it_opens_nothing)
 {
-    (void)state;
     fake_events.own_table_rc = -EPERM;
     fake_events_file("/proc/pressure/memory", false);
     atomic_store(&more, true);
@@ -79,9 +71,8 @@ static void without_a_table_of_its_own_it_opens_nothing(void **state)
     assert_int_equal(worker.state, FL_WORKER_ASLEEP);
 }
 
-static void freed_memory_decays(void **state)
+CASE(freed_memory_decays)
 {
-    (void)state;
     atomic_store(&more, true);
     worker_start();
     struct fl_extent *e = take(MIB(4));
@@ -96,9 +87,8 @@ static void freed_memory_decays(void **state)
     assert_sound();
 }
 
-static void it_ends_when_nothing_is_left_and_starts_again_when_called(void **state)
+CASE(it_ends_when_nothing_is_left_and_starts_again_when_called)
 {
-    (void)state;
     worker_start();
     let_it_tick();
     assert_true(region.wants_worker);
@@ -119,9 +109,8 @@ static void it_ends_when_nothing_is_left_and_starts_again_when_called(void **sta
     assert_true(region.clock.has_worker);
 }
 
-static void a_call_between_tick_and_sleep_is_not_lost(void **state)
+CASE(a_call_between_tick_and_sleep_is_not_lost)
 {
-    (void)state;
     worker_start();
     atomic_store(&call_at_end_of_tick, true);
     let_it_tick();
@@ -133,9 +122,8 @@ static void a_call_between_tick_and_sleep_is_not_lost(void **state)
 }
 
 /* As where a sandbox refuses signals: nothing wakes it before it would end. */
-static void a_call_that_cannot_wake_it_keeps_it_from_ending(void **state)
+CASE(a_call_that_cannot_wake_it_keeps_it_from_ending)
 {
-    (void)state;
     worker_start();
     let_it_tick();
     atomic_store(&fake_events.wake_send_rc, -EPERM);
@@ -150,9 +138,8 @@ static void a_call_that_cannot_wake_it_keeps_it_from_ending(void **state)
 }
 
 /* A call in the midst of a wait brings no tick earlier, and none later. */
-static void calls_do_not_change_the_time_of_a_tick(void **state)
+CASE(calls_do_not_change_the_time_of_a_tick)
 {
-    (void)state;
     atomic_store(&more, true);
     worker_start();
     pass_ns(TICK_NS / 2);
@@ -167,9 +154,8 @@ static void calls_do_not_change_the_time_of_a_tick(void **state)
     assert_int_equal(ticks, 1);
 }
 
-static void a_retired_one_is_gone_and_comes_back_a_moment_later(void **state)
+CASE(a_retired_one_is_gone_and_comes_back_a_moment_later)
 {
-    (void)state;
     pass_ns(1);
     worker_start();
     fl_worker_retire(&worker);
@@ -185,20 +171,18 @@ static void a_retired_one_is_gone_and_comes_back_a_moment_later(void **state)
     assert_int_equal(guests.begun, 2);
 }
 
-static void a_confined_process_starts_none(void **state)
+CASE(a_confined_process_starts_none)
 {
-    (void)state;
     fl_sys_confine(true);
     fl_worker_call(&worker, true);
     fl_sys_confine(false);
     assert_int_equal(guests.begun, 0);
 }
 
-static void a_fork_s_child_starts_its_own(void **state)
+CASE(a_fork_s_child_starts_its_own)
 {
-    (void)state;
     worker_start();
-    worker_end(NULL); /* fork leaves it there; here it must not write to what is changed below */
+    worker_end(); /* fork leaves it there; here it must not write to what is changed below */
     atomic_store(&worker.state, FL_WORKER_ASLEEP);
     fl_worker_fork_child(&worker);
     assert_int_equal(worker.state, FL_WORKER_NONE);
@@ -206,29 +190,4 @@ static void a_fork_s_child_starts_its_own(void **state)
     assert_int_equal(guests.begun, 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_refused_thread_is_asked_for_again, begin, worker_end),
-        cmocka_unit_test_setup_teardown(where_there_are_no_guests_none_is_asked_for_again, begin,
-                                        worker_end),
-        cmocka_unit_test_setup_teardown(a_free_starts_no_first_thread, begin, worker_end),
-        cmocka_unit_test_setup_teardown(it_starts_once_and_ticks_four_times_a_decay, begin,
-                                        worker_end),
-        cmocka_unit_test_setup_teardown(without_a_table_of_its_own_it_opens_nothing, begin,
-                                        worker_end),
-        cmocka_unit_test_setup_teardown(freed_memory_decays, begin, worker_end),
-        cmocka_unit_test_setup_teardown(it_ends_when_nothing_is_left_and_starts_again_when_called,
-                                        begin, worker_end),
-        cmocka_unit_test_setup_teardown(a_call_between_tick_and_sleep_is_not_lost, begin,
-                                        worker_end),
-        cmocka_unit_test_setup_teardown(a_call_that_cannot_wake_it_keeps_it_from_ending, begin,
-                                        worker_end),
-        cmocka_unit_test_setup_teardown(calls_do_not_change_the_time_of_a_tick, begin, worker_end),
-        cmocka_unit_test_setup_teardown(a_retired_one_is_gone_and_comes_back_a_moment_later, begin,
-                                        worker_end),
-        cmocka_unit_test_setup_teardown(a_confined_process_starts_none, begin, worker_end),
-        cmocka_unit_test_setup_teardown(a_fork_s_child_starts_its_own, begin, worker_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(.setup = begin, .teardown = worker_end)

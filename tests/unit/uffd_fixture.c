@@ -47,12 +47,10 @@ void worker_start(void)
     await_sleep();
 }
 
-int worker_end(void **state)
+void worker_end(void)
 {
-    (void)state;
     fl_worker_retire(&worker);
     await(&guests.ended, guests.begun);
-    return 0;
 }
 
 void await(_Atomic int *count, int at_least)

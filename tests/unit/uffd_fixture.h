@@ -24,7 +24,7 @@ void worker_begin(uint64_t decay_ms);
 /* Its first call, and waits until it sleeps. */
 void worker_start(void);
 /* Retires it, if it was ever started, and waits for its end. */
-int worker_end(void **state);
+void worker_end(void);
 
 void await(_Atomic int *count, int at_least);
 void await_state(enum fl_worker_state s);
