@@ -8,6 +8,9 @@
  *
  *   CASES_MAIN(.setup = begin)
  *
+ * CASE_AFTER(set_up, name) defines one with a set-up of its own, CASE_AGAIN(set_up, name) runs one
+ * that is there once more, after another.
+ *
  * RUN_CASES does the same in a main that has more to do. What runs around each case, or around all
  * of them, are the members of struct fl_case_fixtures; it may assert.
  *
@@ -38,7 +41,8 @@ static struct {
 } fl_cases;
 
 /* The compiler may order constructors as it likes: the list is sorted by lines. */
-static inline void fl_case_join(unsigned line, const char *name, CMUnitTestFunction f)
+static inline void fl_case_join(unsigned line, const char *name, CMUnitTestFunction f,
+                                CMFixtureFunction set_up)
 {
     size_t i = fl_cases.n++;
 
@@ -50,7 +54,7 @@ static inline void fl_case_join(unsigned line, const char *name, CMUnitTestFunct
         fl_cases.test[i] = fl_cases.test[i - 1];
     }
     fl_cases.line[i] = line;
-    fl_cases.test[i] = (struct CMUnitTest){.name = name, .test_func = f};
+    fl_cases.test[i] = (struct CMUnitTest){.name = name, .test_func = f, .setup_func = set_up};
 }
 
 /* As cmocka calls the member of that name. */
@@ -72,7 +76,9 @@ static inline int fl_cases_run(struct fl_case_fixtures around)
 {
     fl_cases.around = around;
     for (size_t i = 0; i < fl_cases.n; i++) {
-        fl_cases.test[i].setup_func = fl_cases_setup;
+        if (fl_cases.test[i].setup_func == NULL) {
+            fl_cases.test[i].setup_func = fl_cases_setup;
+        }
         fl_cases.test[i].teardown_func = fl_cases_teardown;
     }
     return _cmocka_run_group_tests("cases", fl_cases.test, fl_cases.n, fl_cases_group_setup,
@@ -87,13 +93,21 @@ static inline int fl_cases_run(struct fl_case_fixtures around)
         return RUN_CASES(__VA_ARGS__);                                                             \
     }
 
-#define CASE(name)                                                                                 \
-    static void name(void **state);                                                                \
-    __attribute__((constructor)) static void name##_joins(void)                                    \
+#define FL_CASE_ENTRY(id, set_up, f, as)                                                           \
+    __attribute__((constructor)) static void id(void)                                              \
     {                                                                                              \
-        fl_case_join(__LINE__, #name, name);                                                       \
-    }                                                                                              \
+        fl_case_join(__LINE__, as, f, set_up);                                                     \
+    }
+
+#define CASE_AFTER(set_up, name)                                                                   \
+    static void name(void **state);                                                                \
+    FL_CASE_ENTRY(name##_joins, set_up, name, #name)                                               \
     static void name(__attribute__((unused)) void **state)
+
+#define CASE(name) CASE_AFTER(NULL, name)
+
+#define CASE_AGAIN(set_up, name)                                                                   \
+    FL_CASE_ENTRY(name##_after_##set_up, set_up, name, #name "_after_" #set_up)
 
 /* Ends the case unless `wanted` stands in `text`. */
 static inline void assert_says(const char *text, const char *wanted)

@@ -1,6 +1,6 @@
 /* Long new blocks that are touched from the front on: what comes ahead of the touch, how far, and
  * when nothing does. What is in memory is asked of the real kernel. */
-#include "unit/case.h"
+#include "cases.h"
 #include "unit/region_fixture.h"
 
 #include "region/supply/watch.h"
@@ -131,7 +131,7 @@ static struct fl_extent *begun(size_t len, size_t touched)
     return e;
 }
 
-TEST_AFTER(ahead_begin, what_is_touched_in_order_comes_ahead)
+CASE_AFTER(ahead_begin, what_is_touched_in_order_comes_ahead)
 {
     struct fl_extent *e = begun(MIB(256), MIB(48));
     size_t before = bytes_there(e);
@@ -143,9 +143,9 @@ TEST_AFTER(ahead_begin, what_is_touched_in_order_comes_ahead)
     assert_int_equal(huge_there(e, MIB(52)), MIB(2));
     assert_settled();
 }
-TEST_AGAIN(old_begin, what_is_touched_in_order_comes_ahead)
+CASE_AGAIN(old_begin, what_is_touched_in_order_comes_ahead)
 
-TEST_AFTER(ahead_begin, all_of_it_comes_while_the_program_goes_on)
+CASE_AFTER(ahead_begin, all_of_it_comes_while_the_program_goes_on)
 {
     struct fl_extent *e = begun(MIB(512), MIB(48));
     size_t by_worker = 0;
@@ -161,10 +161,10 @@ TEST_AFTER(ahead_begin, all_of_it_comes_while_the_program_goes_on)
     assert_true(look() == UINT64_MAX);
     assert_settled();
 }
-TEST_AGAIN(old_begin, all_of_it_comes_while_the_program_goes_on)
+CASE_AGAIN(old_begin, all_of_it_comes_while_the_program_goes_on)
 
 /* What the worker spends on looks it does not spend on clearing. */
-TEST_AFTER(ahead_begin, few_looks_are_made)
+CASE_AFTER(ahead_begin, few_looks_are_made)
 {
     struct fl_extent *e = begun(MIB(512), MIB(200));
     size_t before = bytes_there(e);
@@ -175,7 +175,7 @@ TEST_AFTER(ahead_begin, few_looks_are_made)
     assert_true(!can_scan() || looks_at_pages <= 4 + came / 2);
 }
 
-TEST_AFTER(ahead_begin, nothing_comes_where_others_are_touched)
+CASE_AFTER(ahead_begin, nothing_comes_where_others_are_touched)
 {
     struct fl_extent *e = begun(MIB(256), MIB(4));
     for (size_t at = MIB(8); at < MIB(256); at += MIB(4)) {
@@ -187,7 +187,7 @@ TEST_AFTER(ahead_begin, nothing_comes_where_others_are_touched)
     assert_settled();
 }
 
-TEST_AFTER(old_begin, what_is_read_alone_is_not_brought_in)
+CASE_AFTER(old_begin, what_is_read_alone_is_not_brought_in)
 {
     struct fl_extent *e = begun(MIB(256), 0);
     unsigned char sum = 0;
@@ -199,8 +199,8 @@ TEST_AFTER(old_begin, what_is_read_alone_is_not_brought_in)
     assert_in_range(look(), 1, 1000000);
     assert_int_equal(fake.count[FAKE_POPULATE], 0);
 }
-TEST_AGAIN(early_scan_begin, what_is_read_alone_is_not_brought_in)
-TEST_AGAIN(ahead_begin, what_is_read_alone_is_not_brought_in)
+CASE_AGAIN(early_scan_begin, what_is_read_alone_is_not_brought_in)
+CASE_AGAIN(ahead_begin, what_is_read_alone_is_not_brought_in)
 
 /* Returns how often it looks. */
 static int look_until_it_ends(void)
@@ -214,7 +214,7 @@ static int look_until_it_ends(void)
     return looks;
 }
 
-TEST_AFTER(ahead_begin, a_watch_ends_when_nothing_happens)
+CASE_AFTER(ahead_begin, a_watch_ends_when_nothing_happens)
 {
     struct fl_extent *e = take(MIB(256));
     uint64_t before = fake.now_ns;
@@ -226,14 +226,14 @@ TEST_AFTER(ahead_begin, a_watch_ends_when_nothing_happens)
     assert_int_equal(bytes_there(e), MIB(64));
 }
 
-TEST_AFTER(ahead_begin, a_program_that_stops_holds_little_more)
+CASE_AFTER(ahead_begin, a_program_that_stops_holds_little_more)
 {
     struct fl_extent *e = begun(MIB(256), MIB(128));
     look_until_it_ends();
     assert_in_range(bytes_there(e), MIB(128) + MIB(4), MIB(128) + MIB(256) / 20 + MIB(16));
 }
 
-TEST_AFTER(ahead_begin, what_was_there_before_is_no_sign)
+CASE_AFTER(ahead_begin, what_was_there_before_is_no_sign)
 {
     struct fl_extent *e = take(MIB(256));
     touch_huge(e, 0, MIB(64));
@@ -245,7 +245,7 @@ TEST_AFTER(ahead_begin, what_was_there_before_is_no_sign)
     assert_int_equal(fake.count[FAKE_POPULATE], 0);
 }
 
-TEST_AFTER(ahead_begin, a_call_before_its_time_is_no_look)
+CASE_AFTER(ahead_begin, a_call_before_its_time_is_no_look)
 {
     (void)take(MIB(256));
     uint64_t in = look();
@@ -259,7 +259,7 @@ TEST_AFTER(ahead_begin, a_call_before_its_time_is_no_look)
     assert_int_equal(region.ahead.slot[0].still, still + 1);
 }
 
-TEST_AFTER(ahead_begin, what_was_cut_off_is_let_alone)
+CASE_AFTER(ahead_begin, what_was_cut_off_is_let_alone)
 {
     struct fl_extent *e = begun(MIB(512), MIB(180));
     assert_true(fl_region_resize(&region, e, MIB(190)));
@@ -272,7 +272,7 @@ TEST_AFTER(ahead_begin, what_was_cut_off_is_let_alone)
     assert_settled();
 }
 
-TEST_AFTER(ahead_begin, a_refusal_is_no_harm)
+CASE_AFTER(ahead_begin, a_refusal_is_no_harm)
 {
     struct fl_extent *e = begun(MIB(256), MIB(48));
     size_t before = bytes_there(e);
@@ -282,7 +282,7 @@ TEST_AFTER(ahead_begin, a_refusal_is_no_harm)
     assert_settled();
 }
 
-TEST_AFTER(ahead_begin, who_stops_amid_a_block_is_not_helped_again)
+CASE_AFTER(ahead_begin, who_stops_amid_a_block_is_not_helped_again)
 {
     struct fl_extent *e;
     for (size_t ahead = 0; ahead <= MIB(16);) {
@@ -303,7 +303,7 @@ TEST_AFTER(ahead_begin, who_stops_amid_a_block_is_not_helped_again)
     assert_true(bytes_there(e) > MIB(128));
 }
 
-TEST_AFTER(ahead_begin, several_at_a_time_share_what_may_come)
+CASE_AFTER(ahead_begin, several_at_a_time_share_what_may_come)
 {
     struct fl_extent *one = begun(MIB(500), MIB(100)), *other = begun(MIB(500), MIB(100));
     look_until_it_ends();
@@ -311,7 +311,7 @@ TEST_AFTER(ahead_begin, several_at_a_time_share_what_may_come)
                     2 * (MIB(100) + MIB(512) / 20) + MIB(16));
 }
 
-TEST_AFTER(ahead_begin, one_processor_is_left_to_the_program)
+CASE_AFTER(ahead_begin, one_processor_is_left_to_the_program)
 {
     cpus = 2;
     struct fl_extent *e = take(MIB(256));
@@ -349,7 +349,7 @@ static void use_memory_up(struct fl_extent *e)
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 131072 kB\n");
 }
 
-TEST_AFTER(ahead_begin, what_ends_a_watch)
+CASE_AFTER(ahead_begin, what_ends_a_watch)
 {
     static void (*const end[])(struct fl_extent *) = {free_it, remap_a_part, replace_it,
                                                       use_memory_up};
@@ -370,14 +370,14 @@ static int child(void)
     return look() == UINT64_MAX && region.ahead.slot[0].e == NULL ? 0 : 1;
 }
 
-TEST_AFTER(ahead_begin, a_child_watches_nothing)
+CASE_AFTER(ahead_begin, a_child_watches_nothing)
 {
     (void)begun(MIB(256), MIB(48));
     assert_int_equal(fork_with(child), 0);
     assert_true(look() != UINT64_MAX);
 }
 
-TEST_AFTER(ahead_begin, who_is_not_watched)
+CASE_AFTER(ahead_begin, who_is_not_watched)
 {
     static const struct fl_region_config eager = {.huge = true, .eager_max = MIB(16)};
     static const struct fl_region_config limited = {
@@ -396,7 +396,7 @@ TEST_AFTER(ahead_begin, who_is_not_watched)
     }
 }
 
-TEST_AFTER(ahead_begin, the_oldest_watch_makes_way)
+CASE_AFTER(ahead_begin, the_oldest_watch_makes_way)
 {
     struct fl_extent *e[FL_AHEAD_SLOTS + 2];
     if (is_reserved()) { /* there is not so much of it */
@@ -415,7 +415,4 @@ TEST_AFTER(ahead_begin, the_oldest_watch_makes_way)
     assert_int_equal(region.ahead.slot[0].front - region.ahead.slot[0].range.base, MIB(40));
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()

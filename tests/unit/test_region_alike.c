@@ -1,6 +1,6 @@
 /* A thread that asks for one length again and again gets several blocks under one lock, and its
  * frees of that length may fill a depot. */
-#include "unit/case.h"
+#include "cases.h"
 #include "unit/shards_fixture.h"
 
 enum { EACH = 32, SLOTS = FL_CACHE_SLOTS, MANY = 4 * EACH * SLOTS };
@@ -99,7 +99,7 @@ static void what_waits_goes_and_all_is_one(size_t n)
     assert_settled();
 }
 
-TEST_AFTER(begin, a_long_row_takes_a_lock_for_several)
+CASE_AFTER(begin, a_long_row_takes_a_lock_for_several)
 {
     ask_for(MANY, KIB(64));
     give_row(MANY);
@@ -108,11 +108,11 @@ TEST_AFTER(begin, a_long_row_takes_a_lock_for_several)
     assert_in_range(locks_taken() - before, 1, MANY / 2); /* a shard may have to ask another one */
     what_waits_goes_and_all_is_one(MANY);
 }
-TEST_AGAIN(begin_sharded, a_long_row_takes_a_lock_for_several)
+CASE_AGAIN(begin_sharded, a_long_row_takes_a_lock_for_several)
 
 /* And their descriptors in no order: as threads take some by turns, a processor would fetch those
  * of others ahead. */
-TEST_AFTER(begin, they_lie_one_behind_the_other)
+CASE_AFTER(begin, they_lie_one_behind_the_other)
 {
     size_t steady = 0;
     ask_for(MANY, KIB(64));
@@ -124,7 +124,7 @@ TEST_AFTER(begin, they_lie_one_behind_the_other)
     give_row(MANY);
 }
 
-TEST_AFTER(begin, a_short_row_takes_no_more_than_it_asks_for)
+CASE_AFTER(begin, a_short_row_takes_no_more_than_it_asks_for)
 {
     for (size_t i = 0; i < EACH; i++) { /* of any length */
         row[i] = ask(own, KIB(64));
@@ -135,7 +135,7 @@ TEST_AFTER(begin, a_short_row_takes_no_more_than_it_asks_for)
     give_row((size_t)2 * EACH);
 }
 
-TEST_AFTER(begin, what_waits_is_a_part_of_the_row)
+CASE_AFTER(begin, what_waits_is_a_part_of_the_row)
 {
     for (size_t i = 0; i < MANY; i++) {
         row[i] = ask(own, KIB(64));
@@ -146,7 +146,7 @@ TEST_AFTER(begin, what_waits_is_a_part_of_the_row)
 }
 
 /* Those of other lengths in turn, long ones, and aligned ones. */
-TEST_AFTER(begin, others_come_one_by_one)
+CASE_AFTER(begin, others_come_one_by_one)
 {
     static const struct {
         size_t len, next, align;
@@ -174,7 +174,7 @@ static size_t waits_of(size_t n, size_t len)
     return stats().cached_bytes / len;
 }
 
-TEST_AFTER(begin, after_a_long_row_a_depot_takes_its_blocks)
+CASE_AFTER(begin, after_a_long_row_a_depot_takes_its_blocks)
 {
     assert_in_range(waits_of(EACH, KIB(64)), SLOTS, SLOTS + 10); /* 512 KiB, and a quarter */
     drain_caches();
@@ -187,14 +187,14 @@ TEST_AFTER(begin, after_a_long_row_a_depot_takes_its_blocks)
     what_waits_goes_and_all_is_one(MANY);
 }
 
-TEST_AFTER(begin, but_not_more_than_may_be_cached)
+CASE_AFTER(begin, but_not_more_than_may_be_cached)
 {
     atomic_store(&region.cache_max, MIB(4));
     assert_in_range(waits_of(MANY, KIB(64)), MIB(4) / KIB(64) - 8, MIB(4) / KIB(64) + SLOTS);
 }
 
 /* They are on one CPU. */
-TEST_AFTER(begin, another_thread_gets_what_one_has_freed)
+CASE_AFTER(begin, another_thread_gets_what_one_has_freed)
 {
     assert_int_equal(waits_of(MANY, KIB(64)), MANY);
     uint64_t locks = locks_taken();
@@ -206,7 +206,7 @@ TEST_AFTER(begin, another_thread_gets_what_one_has_freed)
     give_row(MANY - SLOTS);
 }
 
-TEST_AFTER(begin, what_is_taken_along_is_no_request)
+CASE_AFTER(begin, what_is_taken_along_is_no_request)
 {
     struct fl_stats_values before = stats();
     ask_for(MANY, KIB(64));
@@ -217,10 +217,10 @@ TEST_AFTER(begin, what_is_taken_along_is_no_request)
     give_row(MANY);
     assert_int_equal(stats().live_extents, before.live_extents);
 }
-TEST_AGAIN(begin_sharded, what_is_taken_along_is_no_request)
+CASE_AGAIN(begin_sharded, what_is_taken_along_is_no_request)
 
 /* The front of what is free holds one, or two. */
-TEST_AFTER(begin, no_more_than_there_is_room_for)
+CASE_AFTER(begin, no_more_than_there_is_room_for)
 {
     struct fl_extent *keep[EACH];
     ask_for(MANY, KIB(64));
@@ -245,7 +245,7 @@ TEST_AFTER(begin, no_more_than_there_is_room_for)
 }
 
 /* What lies behind a block waits in the thread's cache: not all depots are emptied for that. */
-TEST_AFTER(begin, growth_in_place_leaves_most_of_the_depots)
+CASE_AFTER(begin, growth_in_place_leaves_most_of_the_depots)
 {
     enum { SHELVED = 64 };
     assert_non_null(take(MIB(192)));
@@ -282,7 +282,7 @@ static void give_chain(struct fl_extent *chain)
 }
 
 /* Where they come back together, whatever lies between them; freed upwards, and downwards. */
-TEST_AFTER(begin, runs_of_neighbours_are_joined)
+CASE_AFTER(begin, runs_of_neighbours_are_joined)
 {
     struct fl_extent *chain = NULL;
     ask_for(EACH, KIB(64));
@@ -304,7 +304,7 @@ TEST_AFTER(begin, runs_of_neighbours_are_joined)
     assert_settled();
 }
 
-TEST_AFTER(shards_begin, neighbours_of_two_shards_are_not)
+CASE_AFTER(shards_begin, neighbours_of_two_shards_are_not)
 {
     size_t i = 1;
     while (shards_block[i]->zone == shards_block[i - 1]->zone ||
@@ -326,7 +326,4 @@ TEST_AFTER(shards_begin, neighbours_of_two_shards_are_not)
     assert_settled();
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()

@@ -1,6 +1,6 @@
 /* Where no worker ticks, requests and frees do: what is not used goes back, what is used again
  * stays. */
-#include "unit/case.h"
+#include "cases.h"
 #include "unit/region_fixture.h"
 
 static const uint64_t tick = 100000000; /* ns */
@@ -39,7 +39,7 @@ static struct fl_extent *take_fenced(size_t len)
     return e;
 }
 
-TEST(idle_memory_goes_back)
+CASE(idle_memory_goes_back)
 {
     begin(&alone);
     give(take_fenced(MIB(32)));
@@ -50,7 +50,7 @@ TEST(idle_memory_goes_back)
     assert_settled();
 }
 
-TEST(a_tick_is_once_in_its_time)
+CASE(a_tick_is_once_in_its_time)
 {
     begin(&alone);
     uint32_t epoch = region.epoch;
@@ -60,7 +60,7 @@ TEST(a_tick_is_once_in_its_time)
     assert_int_equal(region.epoch - epoch, 2);
 }
 
-TEST(steps_keep_their_memory)
+CASE(steps_keep_their_memory)
 {
     begin(&alone);
     for (int step = 0; step < 40; step++) {
@@ -77,7 +77,7 @@ TEST(steps_keep_their_memory)
     assert_settled();
 }
 
-TEST(a_request_gives_only_so_much_back)
+CASE(a_request_gives_only_so_much_back)
 {
     begin(&alone);
     give(take_fenced(MIB(200)));
@@ -98,7 +98,7 @@ TEST(a_request_gives_only_so_much_back)
     assert_settled();
 }
 
-TEST(free_memory_is_hidden_from_dumps_too)
+CASE(free_memory_is_hidden_from_dumps_too)
 {
     begin(&alone);
     give(take_fenced(MIB(32)));
@@ -110,7 +110,7 @@ TEST(free_memory_is_hidden_from_dumps_too)
     assert_settled();
 }
 
-TEST(caches_are_aged_too)
+CASE(caches_are_aged_too)
 {
     begin(&alone);
     (void)cache_put(fl_cache_acquire(&region), take_fenced(MIB(8)));
@@ -129,7 +129,7 @@ static uint64_t age_others(struct fl_region *r)
     return 0;
 }
 
-TEST(others_age_what_they_hold)
+CASE(others_age_what_they_hold)
 {
     begin(&alone);
     region.hooks.age_more = age_others;
@@ -148,7 +148,7 @@ TEST(others_age_what_they_hold)
     assert_int_equal(aged, 4);
 }
 
-TEST(with_a_worker_requests_do_not_tick)
+CASE(with_a_worker_requests_do_not_tick)
 {
     begin(&alone);
     fl_region_set_worker(&region, true);
@@ -173,7 +173,7 @@ static int child(void)
     return fake_purged() - before >= MIB(32) && fl_region_check(&region) == NULL ? 0 : 2;
 }
 
-TEST(nor_does_a_child_wait_for_one)
+CASE(nor_does_a_child_wait_for_one)
 {
     begin(&alone);
     fl_region_set_worker(&region, true);
@@ -181,7 +181,7 @@ TEST(nor_does_a_child_wait_for_one)
     assert_int_equal(fork_with(child), 0);
 }
 
-TEST(without_decay_nothing_ages)
+CASE(without_decay_nothing_ages)
 {
     begin(NULL);
     give(take(MIB(32)));
@@ -190,7 +190,4 @@ TEST(without_decay_nothing_ages)
     assert_int_equal(region.epoch, 0);
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()

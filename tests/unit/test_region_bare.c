@@ -3,7 +3,7 @@
 #include "region/state/lock.h"
 #include "region/state/counts.h"
 #include "region/back/purge.h"
-#include "unit/case.h"
+#include "cases.h"
 #include "unit/pieces_fixture.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static size_t usable_of_blocks(void)
     return usable_in((struct fl_range){region.space.first, MIB(8)});
 }
 
-TEST_AFTER(blocks_begin, holes_go_with_their_addresses)
+CASE_AFTER(blocks_begin, holes_go_with_their_addresses)
 {
     give_but(2);
     assert_int_equal(fl_region_clear_out(&region), 2 * MIB(4)); /* pages, then addresses */
@@ -45,7 +45,7 @@ TEST_AFTER(blocks_begin, holes_go_with_their_addresses)
 }
 
 /* Two huge pages each, and whole ones between. */
-TEST_AFTER(blocks_begin, fringes_go_too)
+CASE_AFTER(blocks_begin, fringes_go_too)
 {
     struct fl_extent *low = take(KIB(512)), *e = take(MIB(8)), *high = take(KIB(512));
     fill(low, 1);
@@ -57,7 +57,7 @@ TEST_AFTER(blocks_begin, fringes_go_too)
     assert_live_is_as_it_was();
 }
 
-TEST_AFTER(blocks_begin, they_are_mapped_again_when_they_are_taken)
+CASE_AFTER(blocks_begin, they_are_mapped_again_when_they_are_taken)
 {
     give_but(2);
     (void)fl_region_clear_out(&region);
@@ -87,7 +87,7 @@ TEST_AFTER(blocks_begin, they_are_mapped_again_when_they_are_taken)
 }
 
 /* Of what is free some is there, some is absent, and some has no address. */
-TEST_AFTER(blocks_begin, a_request_over_all_kinds_of_holes)
+CASE_AFTER(blocks_begin, a_request_over_all_kinds_of_holes)
 {
     for (int i = 1; i < 3; i++) {
         give_block(i);
@@ -105,7 +105,7 @@ TEST_AFTER(blocks_begin, a_request_over_all_kinds_of_holes)
     assert_live_is_as_it_was();
 }
 
-TEST_AFTER(blocks_begin, no_map_is_made_in_vain)
+CASE_AFTER(blocks_begin, no_map_is_made_in_vain)
 {
     give_but(2);
     (void)fl_region_clear_out(&region);
@@ -119,7 +119,7 @@ TEST_AFTER(blocks_begin, no_map_is_made_in_vain)
     assert_live_is_as_it_was();
 }
 
-TEST_AFTER(blocks_begin, others_maps_in_holes_are_left_alone)
+CASE_AFTER(blocks_begin, others_maps_in_holes_are_left_alone)
 {
     if (is_reserved()) {
         return;
@@ -141,7 +141,7 @@ TEST_AFTER(blocks_begin, others_maps_in_holes_are_left_alone)
 }
 
 /* As a whole, but for others' maps in it; and where the kernel stops amid it. */
-TEST_AFTER(blocks_begin, what_is_bare_in_part_goes_as_a_whole)
+CASE_AFTER(blocks_begin, what_is_bare_in_part_goes_as_a_whole)
 {
     give_but(2);
     (void)fl_region_clear_out(&region);
@@ -180,7 +180,7 @@ static int child_of_bare(void)
     return fl_region_check(&region) == NULL ? 0 : 4;
 }
 
-TEST_AFTER(blocks_begin, children_know_where_nothing_is)
+CASE_AFTER(blocks_begin, children_know_where_nothing_is)
 {
     give_but(2);
     (void)fl_region_clear_out(&region);
@@ -204,7 +204,7 @@ static void fork_amid_mapping(struct fl_range r)
 }
 
 /* The thread that is at it is not in the child. */
-TEST_AFTER(blocks_begin, children_find_what_is_neither)
+CASE_AFTER(blocks_begin, children_find_what_is_neither)
 {
     give_but(2);
     fake.holes = true; /* the child unmaps what may be mapped */
@@ -220,7 +220,7 @@ TEST_AFTER(blocks_begin, children_find_what_is_neither)
 }
 
 /* Each is a map, of which the kernel allows so many: the more there are, the longer is the next. */
-TEST_AFTER(blocks_begin, short_holes_stay_where_there_are_many)
+CASE_AFTER(blocks_begin, short_holes_stay_where_there_are_many)
 {
     give_but(2);
     region.pages.holes.bare = (size_t)4096 * MIB(1);
@@ -234,7 +234,4 @@ TEST_AFTER(blocks_begin, short_holes_stay_where_there_are_many)
     assert_live_is_as_it_was();
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()

@@ -1,6 +1,6 @@
 /* Thread caches: hits, eviction, draining, handing on; and the claims that make a double free
  * visible. */
-#include "unit/case.h"
+#include "cases.h"
 #include "unit/region_fixture.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@ static int each(void **state)
     return c != NULL ? 0 : -1;
 }
 
-TEST_AFTER(each, the_same_size_comes_back_without_the_lock)
+CASE_AFTER(each, the_same_size_comes_back_without_the_lock)
 {
     struct fl_extent *e = cache_put(c, take(KIB(256)));
     assert_int_equal(e->state, FL_EXTENT_CACHED);
@@ -28,7 +28,7 @@ TEST_AFTER(each, the_same_size_comes_back_without_the_lock)
     assert_sound();
 }
 
-TEST_AFTER(each, the_oldest_makes_room)
+CASE_AFTER(each, the_oldest_makes_room)
 {
     struct fl_extent *e[FL_CACHE_SLOTS + 3];
     for (size_t i = 0; i < FL_CACHE_SLOTS + 3; i++) {
@@ -46,7 +46,7 @@ TEST_AFTER(each, the_oldest_makes_room)
     assert_sound();
 }
 
-TEST_AFTER(each, all_caches_are_emptied_before_growth)
+CASE_AFTER(each, all_caches_are_emptied_before_growth)
 {
     struct fl_cache *mine = fl_cache_acquire(&region);
     (void)cache_put(c, take(MIB(2)));
@@ -61,7 +61,7 @@ static bool is_empty(const struct fl_cache *of)
     return of->slot[0].extent == NULL && of->slot[1].extent == NULL;
 }
 
-TEST_AFTER(each, caches_that_were_filled_again_are_emptied_again)
+CASE_AFTER(each, caches_that_were_filled_again_are_emptied_again)
 {
     struct fl_cache *other[3];
     for (int i = 0; i < 3; i++) {
@@ -89,7 +89,7 @@ TEST_AFTER(each, caches_that_were_filled_again_are_emptied_again)
 }
 
 /* Thousands of them cost a request nothing: what is in this one came there past the put. */
-TEST_AFTER(each, a_cache_that_got_nothing_is_not_looked_at)
+CASE_AFTER(each, a_cache_that_got_nothing_is_not_looked_at)
 {
     struct fl_cache *mine = fl_cache_acquire(&region);
     (void)cache_put(c, take(KIB(64)));
@@ -109,7 +109,7 @@ TEST_AFTER(each, a_cache_that_got_nothing_is_not_looked_at)
 
 /* A child of fork: one thread was about to enter its cache into the list, one had, one is the
  * child's own. */
-TEST_AFTER(each, orphaned_caches_are_as_good_as_new)
+CASE_AFTER(each, orphaned_caches_are_as_good_as_new)
 {
     struct fl_cache *amid = fl_cache_acquire(&region), *mine = fl_cache_acquire(&region);
     (void)cache_put(c, take(KIB(64)));
@@ -128,7 +128,7 @@ TEST_AFTER(each, orphaned_caches_are_as_good_as_new)
     assert_sound();
 }
 
-TEST_AFTER(each, a_released_cache_is_empty_and_goes_to_the_next)
+CASE_AFTER(each, a_released_cache_is_empty_and_goes_to_the_next)
 {
     (void)cache_put(c, take(KIB(256)));
     (void)cache_put(c, take(KIB(128)));
@@ -147,7 +147,7 @@ TEST_AFTER(each, a_released_cache_is_empty_and_goes_to_the_next)
     assert_sound();
 }
 
-TEST_AFTER(each, what_they_hold_goes_back_by_a_purge_and_by_age)
+CASE_AFTER(each, what_they_hold_goes_back_by_a_purge_and_by_age)
 {
     (void)cache_put(c, take(MIB(4)));
     assert_int_equal(fl_region_purge(&region, 0), MIB(4));
@@ -163,7 +163,7 @@ TEST_AFTER(each, what_they_hold_goes_back_by_a_purge_and_by_age)
     assert_sound();
 }
 
-TEST_AFTER(each, without_memory_for_a_cache_there_is_none)
+CASE_AFTER(each, without_memory_for_a_cache_there_is_none)
 {
     fake.commit_max = 0;
     size_t n = 0;
@@ -175,7 +175,7 @@ TEST_AFTER(each, without_memory_for_a_cache_there_is_none)
     assert_sound();
 }
 
-TEST_AFTER(each, find_knows_starts_of_live_blocks_alone)
+CASE_AFTER(each, find_knows_starts_of_live_blocks_alone)
 {
     struct fl_extent *a = take(MIB(3)), *b = take(KIB(64));
     uintptr_t a_base = a->base, end = fl_range_end(region.space.window.all);
@@ -222,7 +222,7 @@ static void *claim_all(void *arg)
     return arg;
 }
 
-TEST_AFTER(each, one_of_many_frees_wins)
+CASE_AFTER(each, one_of_many_frees_wins)
 {
     pthread_t t[4];
     for (size_t i = 0; i < 256; i++) {
@@ -242,7 +242,4 @@ TEST_AFTER(each, one_of_many_frees_wins)
     assert_sound();
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()

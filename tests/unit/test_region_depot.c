@@ -1,6 +1,6 @@
 /* Depots: what waits there, how much of it, whom it serves, when it comes back to the region, and
  * that no call waits for a depot. */
-#include "unit/case.h"
+#include "cases.h"
 #include "unit/shards_fixture.h"
 
 #include <pthread.h>
@@ -69,7 +69,7 @@ static struct fl_extent *take_waiting(size_t len)
     return fl_depot_take(&region, cache, len);
 }
 
-TEST_AFTER(begin, a_freed_block_serves_the_next_request_of_its_length)
+CASE_AFTER(begin, a_freed_block_serves_the_next_request_of_its_length)
 {
     struct fl_extent *e = take(KIB(200));
     struct fl_stats_values before = stats();
@@ -88,7 +88,7 @@ TEST_AFTER(begin, a_freed_block_serves_the_next_request_of_its_length)
 }
 
 /* By no more than a thirty-second. */
-TEST_AFTER(begin, a_little_longer_will_do)
+CASE_AFTER(begin, a_little_longer_will_do)
 {
     struct fl_extent *e = take(KIB(1000));
     assert_true(put(e));
@@ -105,7 +105,7 @@ TEST_AFTER(begin, a_little_longer_will_do)
     assert_settled();
 }
 
-TEST_AFTER(begin, each_length_has_its_bin)
+CASE_AFTER(begin, each_length_has_its_bin)
 {
     struct fl_extent *e[48];
     for (size_t i = 0; i < 48; i++) {
@@ -124,7 +124,7 @@ TEST_AFTER(begin, each_length_has_its_bin)
     }
 }
 
-TEST_AFTER(begin, long_blocks_do_not_wait)
+CASE_AFTER(begin, long_blocks_do_not_wait)
 {
     struct fl_extent *e = take(MIB(1)), *f = take(MIB(1) + KIB(4));
     assert_true(put(e));
@@ -134,7 +134,7 @@ TEST_AFTER(begin, long_blocks_do_not_wait)
     assert_ptr_equal(take_waiting(MIB(1)), e);
 }
 
-TEST_AFTER(begin, a_request_that_fits_nowhere_gets_what_waits)
+CASE_AFTER(begin, a_request_that_fits_nowhere_gets_what_waits)
 {
     take_few(24, KIB(256));
     while (fl_region_free(&region).bytes != 0) { /* nothing else is free */
@@ -149,7 +149,7 @@ TEST_AFTER(begin, a_request_that_fits_nowhere_gets_what_waits)
     assert_settled();
 }
 
-TEST_AFTER(begin, what_waits_ages)
+CASE_AFTER(begin, what_waits_ages)
 {
     struct fl_extent *e = take(KIB(200)), *f = take(KIB(204));
     assert_true(put(e));
@@ -164,7 +164,7 @@ TEST_AFTER(begin, what_waits_ages)
     assert_settled();
 }
 
-TEST_AFTER(begin, tight_memory_leaves_nothing_there)
+CASE_AFTER(begin, tight_memory_leaves_nothing_there)
 {
     struct fl_memory little = {.headroom = MIB(1), .keep = MIB(64)};
     struct fl_extent *e = take(KIB(200));
@@ -177,7 +177,7 @@ TEST_AFTER(begin, tight_memory_leaves_nothing_there)
     assert_settled();
 }
 
-TEST_AFTER(begin, what_waits_keeps_the_worker)
+CASE_AFTER(begin, what_waits_keeps_the_worker)
 {
     fl_region_purge(&region, 0);
     struct fl_extent *e = take(KIB(200));
@@ -196,7 +196,7 @@ TEST_AFTER(begin, what_waits_keeps_the_worker)
     assert_false(fl_depot_has_some(&region));
 }
 
-TEST_AFTER(begin, who_is_changed_by_another_is_passed_by)
+CASE_AFTER(begin, who_is_changed_by_another_is_passed_by)
 {
     struct fl_extent *e = take(KIB(200)), *f = take(KIB(200));
     assert_true(put(e));
@@ -209,7 +209,7 @@ TEST_AFTER(begin, who_is_changed_by_another_is_passed_by)
     assert_ptr_equal(take_waiting(KIB(200)), e);
 }
 
-TEST_AFTER(begin, other_depots_are_looked_at)
+CASE_AFTER(begin, other_depots_are_looked_at)
 {
     struct fl_extent *e = take(KIB(200));
     assert_true(put(e));
@@ -233,7 +233,7 @@ static void *hold_the_lock(void *go_on)
 }
 
 /* The thread that has the region's lock may have lost its processor. */
-TEST_AFTER(begin, who_would_sleep_has_a_longer_one)
+CASE_AFTER(begin, who_would_sleep_has_a_longer_one)
 {
     _Atomic int go_on = 0;
     pthread_t t;
@@ -260,7 +260,7 @@ static int child(void)
     return right && fl_region_check(&region) == NULL && take(KIB(64)) != NULL ? 0 : 1;
 }
 
-TEST_AFTER(begin, they_go_through_a_fork)
+CASE_AFTER(begin, they_go_through_a_fork)
 {
     assert_true(put(take(KIB(200))));
     assert_int_equal(fork_with(child), 0);
@@ -276,7 +276,7 @@ static int child_of_a_broken_one(void)
     return empty && fl_region_check(&region) == NULL ? 0 : 1;
 }
 
-TEST_AFTER(begin, a_child_has_none_that_was_being_changed)
+CASE_AFTER(begin, a_child_has_none_that_was_being_changed)
 {
     assert_true(put(take(KIB(200))));
     own->word = 1;
@@ -285,7 +285,7 @@ TEST_AFTER(begin, a_child_has_none_that_was_being_changed)
     own->word = 0;
 }
 
-TEST_AFTER(begin, what_waits_is_no_peak)
+CASE_AFTER(begin, what_waits_is_no_peak)
 {
     take_few(16, KIB(512));
     size_t peak = region.stats.in_use_peak;
@@ -297,7 +297,7 @@ TEST_AFTER(begin, what_waits_is_no_peak)
 }
 
 /* What is printed counts it both times. */
-TEST_AFTER(begin, a_printed_peak_is_never_below_what_is_in_use)
+CASE_AFTER(begin, a_printed_peak_is_never_below_what_is_in_use)
 {
     assert_true(put(take(KIB(512))));
     fl_region_lock(&region);
@@ -311,7 +311,7 @@ TEST_AFTER(begin, a_printed_peak_is_never_below_what_is_in_use)
     region.held.populated -= MIB(2);
 }
 
-TEST_AFTER(begin, where_little_is_in_use_little_waits)
+CASE_AFTER(begin, where_little_is_in_use_little_waits)
 {
     (void)plain_begin(state);
     fake.pretend_populate = true;
@@ -330,7 +330,7 @@ TEST_AFTER(begin, where_little_is_in_use_little_waits)
 }
 
 /* The region has them by one lock. */
-TEST_AFTER(begin, what_is_too_much_goes_by_eights)
+CASE_AFTER(begin, what_is_too_much_goes_by_eights)
 {
     for (int i = 0; i < 32; i++) {
         few[i] = take(KIB(1000) - (size_t)(i % 4) * KIB(40));
@@ -350,7 +350,7 @@ TEST_AFTER(begin, what_is_too_much_goes_by_eights)
     assert_settled();
 }
 
-TEST_AFTER(begin, a_request_that_finds_nothing_takes_two_along)
+CASE_AFTER(begin, a_request_that_finds_nothing_takes_two_along)
 {
     take_few(8, KIB(1000));
     struct fl_extent *room = take(KIB(100));
@@ -369,7 +369,7 @@ static uint64_t locks_of_shards(void)
     return region.shards.of[0].since.locks + region.shards.of[1].since.locks;
 }
 
-TEST_AFTER(begin_sharded, blocks_of_two_shards_go_by_one_lock)
+CASE_AFTER(begin_sharded, blocks_of_two_shards_go_by_one_lock)
 {
     uint64_t locks = 0;
     size_t live = stats().live_extents;
@@ -390,7 +390,7 @@ static void set_locks(uint32_t word)
     }
 }
 
-TEST_AFTER(begin_sharded, what_is_too_much_is_left_to_a_busy_shard)
+CASE_AFTER(begin_sharded, what_is_too_much_is_left_to_a_busy_shard)
 {
     size_t live = stats().live_extents;
     set_locks(1);
@@ -404,7 +404,7 @@ TEST_AFTER(begin_sharded, what_is_too_much_is_left_to_a_busy_shard)
 }
 
 /* The fork holds the lock: the next holder has them. */
-TEST_AFTER(begin, what_is_too_much_gets_through_a_fork)
+CASE_AFTER(begin, what_is_too_much_gets_through_a_fork)
 {
     take_few(16, KIB(500));
     region.depots.most = region.depots.lead_most = MIB(2);
@@ -420,7 +420,7 @@ TEST_AFTER(begin, what_is_too_much_gets_through_a_fork)
 }
 
 /* Of two depots the one that is in use has what the other one leaves of its share. */
-TEST_AFTER(begin, what_others_leave_the_fullest_may_have)
+CASE_AFTER(begin, what_others_leave_the_fullest_may_have)
 {
     take_few(32, KIB(512));
     put_few(0, 1);
@@ -437,7 +437,4 @@ TEST_AFTER(begin, what_others_leave_the_fullest_may_have)
     assert_settled();
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()

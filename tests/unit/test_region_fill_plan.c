@@ -1,6 +1,6 @@
 /* Fill plans lent to a thread and to a handler that interrupts it after each instruction: the
  * processor's trap flag calls it. */
-#include "unit/case.h"
+#include "cases.h"
 
 #include "region/supply/fill_plan.h"
 
@@ -27,7 +27,7 @@ static void interrupt(int number)
     fl_fill_return(its);
 }
 
-TEST(a_handler_after_each_instruction_has_another)
+CASE(a_handler_after_each_instruction_has_another)
 {
     struct sigaction act = {.sa_handler = interrupt}, old;
     const struct fl_fill_plan *all[64];
@@ -54,7 +54,4 @@ TEST(a_handler_after_each_instruction_has_another)
     }
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()

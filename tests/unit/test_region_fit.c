@@ -1,5 +1,5 @@
 /* Which free extent serves a request, what merges with what, and how a run is cut. */
-#include "unit/case.h"
+#include "cases.h"
 #include "unit/region_fixture.h"
 
 static struct fl_extent *only_free(void)
@@ -11,7 +11,7 @@ static struct fl_extent *only_free(void)
     return e;
 }
 
-TEST_AFTER(plain_begin, lowest_address_wins_over_best_fit)
+CASE_AFTER(plain_begin, lowest_address_wins_over_best_fit)
 {
     struct fl_extent *a = take(KIB(256)), *b = take(KIB(64)), *c = take(KIB(128));
     assert_true(take(KIB(64))->base > c->base);
@@ -25,7 +25,7 @@ TEST_AFTER(plain_begin, lowest_address_wins_over_best_fit)
     assert_sound();
 }
 
-TEST_AFTER(plain_begin, clean_memory_stays_known_beside_dirty)
+CASE_AFTER(plain_begin, clean_memory_stays_known_beside_dirty)
 {
     struct fl_extent *a = take(KIB(64));
     assert_int_equal(only_free()->zeroed.len, only_free()->len);
@@ -33,7 +33,7 @@ TEST_AFTER(plain_begin, clean_memory_stays_known_beside_dirty)
     assert_int_equal(only_free()->zeroed.len, fl_page.huge - KIB(64));
 }
 
-TEST_AFTER(plain_begin, alignment_leaves_the_front_free)
+CASE_AFTER(plain_begin, alignment_leaves_the_front_free)
 {
     struct fl_extent *a = take(KIB(64)), *b = take_aligned(KIB(64), MIB(1));
     assert_int_equal(b->base % MIB(1), 0);
@@ -42,7 +42,7 @@ TEST_AFTER(plain_begin, alignment_leaves_the_front_free)
     assert_sound();
 }
 
-TEST_AFTER(plain_begin, alignment_in_empty_memory_keeps_whole_huge_pages_empty)
+CASE_AFTER(plain_begin, alignment_in_empty_memory_keeps_whole_huge_pages_empty)
 {
     for (int i = 0; i < 2; i++) {
         struct fl_extent *e = take_aligned(i == 0 ? KIB(64) : MIB(3), MIB(16));
@@ -52,7 +52,7 @@ TEST_AFTER(plain_begin, alignment_in_empty_memory_keeps_whole_huge_pages_empty)
     }
 }
 
-TEST_AFTER(plain_begin, growth_starts_in_the_populated_neighbour)
+CASE_AFTER(plain_begin, growth_starts_in_the_populated_neighbour)
 {
     struct fl_extent *a = take(MIB(2) - KIB(512));
     fake_forget();
@@ -65,7 +65,7 @@ TEST_AFTER(plain_begin, growth_starts_in_the_populated_neighbour)
 }
 
 /* Populated, EMPTY, populated: 2 MiB to bring in instead of 6. */
-TEST_AFTER(plain_begin, growth_prefers_the_run_with_least_to_populate)
+CASE_AFTER(plain_begin, growth_prefers_the_run_with_least_to_populate)
 {
     struct fl_extent *a = take(MIB(2)), *hole = take(MIB(2)), *b = take(MIB(2));
     uintptr_t a_base = a->base;
@@ -81,7 +81,7 @@ TEST_AFTER(plain_begin, growth_prefers_the_run_with_least_to_populate)
     assert_sound();
 }
 
-TEST_AFTER(plain_begin, fit_knows_the_longest_below_each_node)
+CASE_AFTER(plain_begin, fit_knows_the_longest_below_each_node)
 {
     enum { N = 300 };
     struct fl_extent *e[N];
@@ -102,7 +102,7 @@ TEST_AFTER(plain_begin, fit_knows_the_longest_below_each_node)
     assert_sound();
 }
 
-TEST_AFTER(plain_begin, a_request_beyond_the_window_is_refused)
+CASE_AFTER(plain_begin, a_request_beyond_the_window_is_refused)
 {
     assert_null(take(region.space.window.all.len + fl_page.base));
     assert_null(take(SIZE_MAX - fl_page.base + 1));
@@ -111,7 +111,7 @@ TEST_AFTER(plain_begin, a_request_beyond_the_window_is_refused)
     assert_sound();
 }
 
-TEST_AFTER(plain_begin, the_window_is_served_to_its_last_byte)
+CASE_AFTER(plain_begin, the_window_is_served_to_its_last_byte)
 {
     region_clear();
     fake.no_quiet_addresses = true; /* a window of 1 GiB instead of 4 TiB */
@@ -132,7 +132,4 @@ TEST_AFTER(plain_begin, the_window_is_served_to_its_last_byte)
     assert_sound();
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()

@@ -1,7 +1,7 @@
 /* What children of fork get: all that is live, nothing that is free; and what it leaves the parent.
  * The children are real. */
 #include "region/back/purge.h"
-#include "unit/case.h"
+#include "cases.h"
 #include "unit/fake_map.h"
 #include "unit/region_fixture.h"
 
@@ -100,7 +100,7 @@ static int child_with_all(void)
     return is_whole_here() && region.held.populated == MIB(32) && all_of_it_is_memory() ? 0 : 1;
 }
 
-TEST(children_do_not_get_free_huge_pages)
+CASE(children_do_not_get_free_huge_pages)
 {
     in_turn();
     size_t populated = region.held.populated;
@@ -111,7 +111,7 @@ TEST(children_do_not_get_free_huge_pages)
     assert_settled();
 }
 
-TEST(exactly_those_are_kept)
+CASE(exactly_those_are_kept)
 {
     in_turn();
     fl_region_fork_lock(&region);
@@ -142,7 +142,7 @@ static unsigned said_of_fork(void)
 }
 
 /* The worker never says under the lock what is inherited: a delay there would delay each thread. */
-TEST(only_use_makes_it_inherited_again)
+CASE(only_use_makes_it_inherited_again)
 {
     in_turn();
     fork_in_vain();
@@ -157,7 +157,7 @@ TEST(only_use_makes_it_inherited_again)
     assert_settled();
 }
 
-TEST(cached_extents_are_free_ones_too)
+CASE(cached_extents_are_free_ones_too)
 {
     (void)plain_begin(state);
     struct fl_cache *c = fl_cache_acquire(&region);
@@ -182,7 +182,7 @@ static int child_after_a_refusal(void)
 }
 
 /* The kernel has no room for more maps: it may have done a part of it by then. */
-TEST(what_cannot_be_kept_is_inherited_whole)
+CASE(what_cannot_be_kept_is_inherited_whole)
 {
     for (refused_at = 1; refused_at <= 3; refused_at++) {
         in_turn();
@@ -219,7 +219,7 @@ static int child_that_forks(void)
     return fork_with(grandchild) == 0 && is_filled(a, 0x31) && all_of_it_is_memory() ? 0 : 3;
 }
 
-TEST(children_have_children)
+CASE(children_have_children)
 {
     in_turn();
     assert_int_equal(fork_with(child_that_forks), 0);
@@ -244,7 +244,7 @@ static int child_without_descriptors(void)
     return take(MIB(4)) == NULL ? 0 : 3;
 }
 
-TEST(a_child_without_descriptors_gives_such_addresses_up)
+CASE(a_child_without_descriptors_gives_such_addresses_up)
 {
     in_turn();
     if (!is_reserved()) {
@@ -271,7 +271,7 @@ static void fork_now(void)
     child_status = fork_beside(child_amid_a_move);
 }
 
-TEST(a_child_forked_amid_a_move_finds_donors_gone)
+CASE(a_child_forked_amid_a_move_finds_donors_gone)
 {
     in_turn();
     region.stats.in_use_peak = 0;
@@ -309,7 +309,7 @@ static void fork_here(void)
     }
 }
 
-TEST(a_handler_forks_amid_a_purge_that_goes_on_in_the_child)
+CASE(a_handler_forks_amid_a_purge_that_goes_on_in_the_child)
 {
     in_turn();
     fake.on_purge = fork_here;
@@ -324,7 +324,7 @@ TEST(a_handler_forks_amid_a_purge_that_goes_on_in_the_child)
 
 /* A handler forked amid a call that holds the region, so that the child was told of nothing. The
  * call goes on in it, and uses what has merged since the last fork: in part it is not there. */
-TEST(a_child_that_was_not_told_uses_what_has_merged)
+CASE(a_child_that_was_not_told_uses_what_has_merged)
 {
     in_turn();
     fork_in_vain();
@@ -354,7 +354,7 @@ static int remap_and_fork(struct fl_range from, uintptr_t to)
     return rc;
 }
 
-TEST(a_handler_forks_before_a_map_that_moved_is_shown)
+CASE(a_handler_forks_before_a_map_that_moved_is_shown)
 {
     static const struct fl_region_config by_remap = {.huge = true, .method = FL_METHOD_REMAP};
     in_turn_by(&by_remap);
@@ -386,7 +386,7 @@ static int look_at_signals(struct fl_range from, uintptr_t to, size_t *most)
     return 0;
 }
 
-TEST(no_handler_forks_while_a_descriptor_is_open)
+CASE(no_handler_forks_while_a_descriptor_is_open)
 {
     uint64_t blocked = UINT64_MAX;
     in_turn();
@@ -399,7 +399,4 @@ TEST(no_handler_forks_while_a_descriptor_is_open)
     assert_int_equal(blocked, 0);
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()

@@ -1,6 +1,6 @@
 /* What programs did to their blocks' pages is not there any more when the blocks have been
  * freed. */
-#include "unit/case.h"
+#include "cases.h"
 #include "unit/region_fixture.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static void neighbours_are_untouched(void)
     assert_true(is_filled(after, 3));
 }
 
-TEST_AFTER(each, blocks_are_found_by_what_a_range_touches)
+CASE_AFTER(each, blocks_are_found_by_what_a_range_touches)
 {
     const size_t at[] = {0, KIB(4), MIB(3), MIB(7) - 1};
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
@@ -59,7 +59,7 @@ TEST_AFTER(each, blocks_are_found_by_what_a_range_touches)
     assert_int_equal(noted(), BEFORE | IT | AFTER);
 }
 
-TEST_AFTER(each, ranges_may_be_anything)
+CASE_AFTER(each, ranges_may_be_anything)
 {
     note_remapped(0, region.space.first);
     note_remapped(it->base, 0);
@@ -73,7 +73,7 @@ TEST_AFTER(each, ranges_may_be_anything)
 }
 
 /* The pagemap's entries inside a block are what earlier extents left there. */
-TEST_AFTER(each, stale_entries_do_not_mislead)
+CASE_AFTER(each, stale_entries_do_not_mislead)
 {
     struct fl_extent *part[7];
     give(it);
@@ -127,7 +127,7 @@ static void note_all_over(size_t len, size_t most_had)
 }
 
 /* The first waypoints are in the coarse map, those of a longer block in the pagemap, too. */
-TEST_AFTER(each, a_note_looks_at_few_entries_however_long_the_block)
+CASE_AFTER(each, a_note_looks_at_few_entries_however_long_the_block)
 {
     size_t coarse = (size_t)FL_COARSE_ENTRIES * FL_COARSE_PAGES << fl_page.shift;
 
@@ -135,7 +135,7 @@ TEST_AFTER(each, a_note_looks_at_few_entries_however_long_the_block)
     note_all_over(coarse + coarse / 2, PAGEMAP_OF_SEED + 3);
 }
 
-TEST_AFTER(each, a_block_that_grew_is_found_from_its_new_end)
+CASE_AFTER(each, a_block_that_grew_is_found_from_its_new_end)
 {
     const size_t lens[] = {MIB(7) + KIB(4), MIB(8), MIB(12) + KIB(20), MIB(33)};
     give(after);
@@ -147,7 +147,7 @@ TEST_AFTER(each, a_block_that_grew_is_found_from_its_new_end)
     }
 }
 
-TEST_AFTER(each, free_memory_takes_no_note)
+CASE_AFTER(each, free_memory_takes_no_note)
 {
     uintptr_t was = it->base;
     give(it);
@@ -172,7 +172,7 @@ static unsigned splits_at(uintptr_t *first)
 }
 
 /* Of a range that is lost at both ends of huge pages what lies between goes whole. */
-TEST_AFTER(each, huge_pages_that_lose_a_part_are_split)
+CASE_AFTER(each, huge_pages_that_lose_a_part_are_split)
 {
     uintptr_t whole = fl_align_up(it->base, MIB(2)), at = 0;
     const struct {
@@ -213,7 +213,7 @@ static void give_late(struct fl_extent *e)
     fl_region_unlock(&region);
 }
 
-TEST_AFTER(each, what_was_protected_is_writable_again)
+CASE_AFTER(each, what_was_protected_is_writable_again)
 {
     uintptr_t was = it->base;
     size_t whole = fl_range_inner(fl_extent_range(it), MIB(2)).len;
@@ -236,7 +236,7 @@ TEST_AFTER(each, what_was_protected_is_writable_again)
     }
 }
 
-TEST_AFTER(each, less_than_a_huge_page_stays_populated_memory)
+CASE_AFTER(each, less_than_a_huge_page_stays_populated_memory)
 {
     uintptr_t was = after->base;
     size_t populated = region.held.populated;
@@ -251,7 +251,7 @@ TEST_AFTER(each, less_than_a_huge_page_stays_populated_memory)
     neighbours_are_untouched();
 }
 
-TEST_AFTER(each, a_lazy_block_goes_back_whole)
+CASE_AFTER(each, a_lazy_block_goes_back_whole)
 {
     region.config.eager_max = MIB(1);
     struct fl_extent *lazy = take(MIB(32));
@@ -281,7 +281,7 @@ static bool is_readable(uintptr_t addr)
     return is;
 }
 
-TEST_AFTER(each, what_is_withheld_has_no_pages_and_no_successor)
+CASE_AFTER(each, what_is_withheld_has_no_pages_and_no_successor)
 {
     uintptr_t was = it->base;
     size_t populated = region.held.populated;
@@ -307,7 +307,7 @@ TEST_AFTER(each, what_is_withheld_has_no_pages_and_no_successor)
     neighbours_are_untouched();
 }
 
-TEST_AFTER(each, what_cannot_be_withheld_is_as_it_was)
+CASE_AFTER(each, what_cannot_be_withheld_is_as_it_was)
 {
     uintptr_t was = it->base;
     size_t populated = region.held.populated;
@@ -324,7 +324,7 @@ TEST_AFTER(each, what_cannot_be_withheld_is_as_it_was)
     neighbours_are_untouched();
 }
 
-TEST_AFTER(each, realloc_neither_extends_nor_moves)
+CASE_AFTER(each, realloc_neither_extends_nor_moves)
 {
     give(after);
     note_remapped(it->base + MIB(1), KIB(4));
@@ -338,7 +338,7 @@ TEST_AFTER(each, realloc_neither_extends_nor_moves)
     assert_sound();
 }
 
-TEST_AFTER(each, realloc_gives_up_the_tail_as_new)
+CASE_AFTER(each, realloc_gives_up_the_tail_as_new)
 {
     uintptr_t was = it->base;
     note_remapped(it->base, MIB(7));
@@ -367,7 +367,7 @@ static void hide_the_rest(struct fl_range r)
 }
 
 /* What a request has filled beyond itself is another thread's block before it is done. */
-TEST_AFTER(each, who_populates_does_not_touch_what_others_may_have_hidden)
+CASE_AFTER(each, who_populates_does_not_touch_what_others_may_have_hidden)
 {
     give(it);
     give(before);
@@ -384,7 +384,7 @@ TEST_AFTER(each, who_populates_does_not_touch_what_others_may_have_hidden)
     assert_sound();
 }
 
-TEST_AFTER(each, what_the_kernel_does_not_unmap_is_in_no_block_any_more)
+CASE_AFTER(each, what_the_kernel_does_not_unmap_is_in_no_block_any_more)
 {
     struct fl_range was = fl_extent_range(it);
     note_remapped(it->base, 1);
@@ -401,7 +401,7 @@ TEST_AFTER(each, what_the_kernel_does_not_unmap_is_in_no_block_any_more)
 
 /* Each system call of a free is refused in turn: nothing is handed out twice, or without memory
  * behind it. */
-TEST_AFTER(each, every_refusal_is_survived)
+CASE_AFTER(each, every_refusal_is_survived)
 {
     unsigned n = 1, fired = 0;
 
@@ -422,7 +422,4 @@ TEST_AFTER(each, every_refusal_is_survived)
     assert_true(fired >= 3); /* the unmapping, and the two edges' maps */
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()

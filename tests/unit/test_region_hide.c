@@ -1,5 +1,5 @@
 /* Free memory that rests is hidden from core dumps, and is in them again when it is used. */
-#include "unit/case.h"
+#include "cases.h"
 #include "unit/region_fixture.h"
 
 static const uint64_t ms = 1000000;
@@ -40,7 +40,7 @@ static struct fl_range hidden_extent(size_t len)
     return inner;
 }
 
-TEST(what_rests_is_hidden)
+CASE(what_rests_is_hidden)
 {
     (void)plain_begin(state);
     struct fl_extent *e = take(MIB(8)), *live = take(MIB(4));
@@ -60,7 +60,7 @@ TEST(what_rests_is_hidden)
     assert_settled();
 }
 
-TEST(caches_are_emptied_for_it)
+CASE(caches_are_emptied_for_it)
 {
     (void)plain_begin(state);
     struct fl_cache *c = fl_cache_acquire(&region);
@@ -74,7 +74,7 @@ TEST(caches_are_emptied_for_it)
     assert_settled();
 }
 
-TEST(what_is_used_is_shown_and_the_rest_stays)
+CASE(what_is_used_is_shown_and_the_rest_stays)
 {
     struct fl_range inner = hidden_extent(MIB(16));
     struct fl_extent *a = take(MIB(4)); /* half a huge page of edge, so one and a half hidden */
@@ -96,7 +96,7 @@ TEST(what_is_used_is_shown_and_the_rest_stays)
 }
 
 /* A step's blocks out of it, and back: soon there is nothing more to tell the kernel. */
-TEST(steps_do_not_tell_the_kernel_again_and_again)
+CASE(steps_do_not_tell_the_kernel_again_and_again)
 {
     static const unsigned told[] = {4, 1, 0, 0};
     struct fl_extent *e[4];
@@ -116,7 +116,7 @@ TEST(steps_do_not_tell_the_kernel_again_and_again)
 }
 
 /* Too many maps: the kernel may have done a part. */
-TEST(what_cannot_be_hidden_is_shown_whole)
+CASE(what_cannot_be_hidden_is_shown_whole)
 {
     (void)plain_begin(state);
     give(take(MIB(8)));
@@ -131,7 +131,7 @@ TEST(what_cannot_be_hidden_is_shown_whole)
     assert_settled();
 }
 
-TEST(only_so_many_are_hidden)
+CASE(only_so_many_are_hidden)
 {
     enum { MANY = 300, MOST = 256 };
     static struct fl_extent *e[MANY];
@@ -155,7 +155,7 @@ TEST(only_so_many_are_hidden)
     assert_settled();
 }
 
-TEST(among_requests_it_is_hidden_by_age)
+CASE(among_requests_it_is_hidden_by_age)
 {
     (void)plain_begin(state);
     struct fl_extent *old = take(MIB(8)), *between = take(MIB(2)), *young = take(MIB(4));
@@ -171,7 +171,7 @@ TEST(among_requests_it_is_hidden_by_age)
 }
 
 /* Steps with a pause as long as memory has to rest: soon they find nothing hidden any more. */
-TEST(what_is_used_after_a_pause_rests_longer_the_next_time)
+CASE(what_is_used_after_a_pause_rests_longer_the_next_time)
 {
     (void)plain_begin(state);
     give(take(MIB(8)));
@@ -191,7 +191,7 @@ TEST(what_is_used_after_a_pause_rests_longer_the_next_time)
 }
 
 /* A busy program is looked at seldom. */
-TEST(looks_become_rare_while_requests_come)
+CASE(looks_become_rare_while_requests_come)
 {
     (void)plain_begin(state);
     uint64_t next = 0;
@@ -206,7 +206,7 @@ TEST(looks_become_rare_while_requests_come)
     assert_true(look_after(100) < 1000 * ms);
 }
 
-TEST(the_stock_is_hidden_from_its_start)
+CASE(the_stock_is_hidden_from_its_start)
 {
     if (!stock_filled(&(struct fl_region_config){.huge = true, .stock = MIB(16)})) {
         return;
@@ -218,7 +218,4 @@ TEST(the_stock_is_hidden_from_its_start)
     assert_settled();
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()

@@ -1,5 +1,5 @@
 /* Thread caches where there are several nodes: what they keep, and when they serve. */
-#include "unit/case.h"
+#include "cases.h"
 #include "unit/zones_fixture.h"
 
 static struct fl_cache *own;
@@ -42,7 +42,7 @@ static bool free_by(struct fl_extent *e)
     return false;
 }
 
-TEST_AFTER(each, a_thread_gets_back_what_it_frees)
+CASE_AFTER(each, a_thread_gets_back_what_it_frees)
 {
     assert_false(fl_cache_is_home(own)); /* not yet asked where it is */
     struct fl_extent *e = take_by(MIB(1));
@@ -54,7 +54,7 @@ TEST_AFTER(each, a_thread_gets_back_what_it_frees)
     assert_true(free_by(e));
 }
 
-TEST_AFTER(each, what_another_node_s_thread_asked_for_is_not_kept)
+CASE_AFTER(each, what_another_node_s_thread_asked_for_is_not_kept)
 {
     struct fl_extent *theirs = take_on(1, MIB(1));
     ask_on(0);
@@ -66,7 +66,7 @@ TEST_AFTER(each, what_another_node_s_thread_asked_for_is_not_kept)
     assert_settled();
 }
 
-TEST_AFTER(each, a_thread_that_moves_gets_nothing_of_the_node_it_left)
+CASE_AFTER(each, a_thread_that_moves_gets_nothing_of_the_node_it_left)
 {
     struct fl_extent *e = take_by(MIB(1));
     uintptr_t here = e->base;
@@ -82,7 +82,7 @@ TEST_AFTER(each, a_thread_that_moves_gets_nothing_of_the_node_it_left)
     assert_false(free_by(there));
 }
 
-TEST_AFTER(each, policies_count_though_nothing_moves)
+CASE_AFTER(each, policies_count_though_nothing_moves)
 {
     struct fl_extent *e = take_by(MIB(1));
     assert_true(free_by(e));
@@ -94,7 +94,7 @@ TEST_AFTER(each, policies_count_though_nothing_moves)
     assert_true(fl_cache_is_home(own));
 }
 
-TEST_AFTER(each, requests_that_go_elsewhere_say_nothing_of_others)
+CASE_AFTER(each, requests_that_go_elsewhere_say_nothing_of_others)
 {
     give(take_by(MIB(64))); /* longer than what lies alike */
     assert_false(fl_cache_is_home(own));
@@ -105,7 +105,7 @@ TEST_AFTER(each, requests_that_go_elsewhere_say_nothing_of_others)
     assert_false(free_by(e));
 }
 
-TEST_AFTER(each, on_a_cpu_of_no_known_node_nothing_is_kept)
+CASE_AFTER(each, on_a_cpu_of_no_known_node_nothing_is_kept)
 {
     for (unsigned cpu = 0; cpu < FL_CPU_IDS; cpu++) {
         atomic_store(&fl_site[cpu], 0);
@@ -116,7 +116,7 @@ TEST_AFTER(each, on_a_cpu_of_no_known_node_nothing_is_kept)
     assert_false(free_by(e));
 }
 
-TEST_AFTER(each, a_policy_that_changes_amid_a_request_is_asked_for_anew)
+CASE_AFTER(each, a_policy_that_changes_amid_a_request_is_asked_for_anew)
 {
     struct fl_wish wish;
     uint32_t site = fl_cache_wish(&region, own, MIB(1), &wish);
@@ -128,7 +128,7 @@ TEST_AFTER(each, a_policy_that_changes_amid_a_request_is_asked_for_anew)
     assert_true(fl_cache_is_home(own));
 }
 
-TEST_AFTER(each, a_node_that_is_full_sends_its_threads_to_the_region)
+CASE_AFTER(each, a_node_that_is_full_sends_its_threads_to_the_region)
 {
     full[0] = true;
     struct fl_extent *e = take_by(MIB(1));
@@ -137,7 +137,7 @@ TEST_AFTER(each, a_node_that_is_full_sends_its_threads_to_the_region)
 }
 
 /* What its thread asked last holds for the next misses, too, as it does for hits. */
-TEST_AFTER(each, at_home_a_miss_does_not_ask)
+CASE_AFTER(each, at_home_a_miss_does_not_ask)
 {
     struct fl_extent *e = take_by(MIB(1)), *after = take_by(MIB(1));
     assert_true(fl_cache_is_home(own));
@@ -156,7 +156,7 @@ TEST_AFTER(each, at_home_a_miss_does_not_ask)
     assert_settled();
 }
 
-TEST_AFTER(each, now_and_then_it_does)
+CASE_AFTER(each, now_and_then_it_does)
 {
     struct fl_extent *e = take_by(MIB(1));
     int n = 0;
@@ -171,7 +171,7 @@ TEST_AFTER(each, now_and_then_it_does)
 }
 
 /* Two threads of one CPU may have policies of their own: what waits there is of several zones. */
-TEST_AFTER(each, what_waits_in_a_depot_serves_its_own_zone)
+CASE_AFTER(each, what_waits_in_a_depot_serves_its_own_zone)
 {
     struct fl_cache *other;
     struct fl_extent *e = take_by(MIB(1)), *f = take_by(MIB(16));
@@ -193,7 +193,4 @@ TEST_AFTER(each, what_waits_in_a_depot_serves_its_own_zone)
     assert_settled();
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()

@@ -1,6 +1,6 @@
 /* Blocks on hugetlb pages, on a fake kernel that has as many as a test wants, and refuses what it
  * says. */
-#include "unit/case.h"
+#include "cases.h"
 #include "unit/region_fixture.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static bool on_hugetlb(const struct fl_extent *e)
     return (e->left & FL_LEFT_HUGETLB) != 0;
 }
 
-TEST_AFTER(begin, a_block_has_whole_pages_populated_and_counts_as_none_of_ours)
+CASE_AFTER(begin, a_block_has_whole_pages_populated_and_counts_as_none_of_ours)
 {
     struct fl_extent *e = take(MIB(9));
     assert_true(on_hugetlb(e));
@@ -41,7 +41,7 @@ TEST_AFTER(begin, a_block_has_whole_pages_populated_and_counts_as_none_of_ours)
     assert_true(on_hugetlb(e) && is_filled(e, 0));
 }
 
-TEST_AFTER(begin, giants_where_less_than_an_eighth_is_wasted)
+CASE_AFTER(begin, giants_where_less_than_an_eighth_is_wasted)
 {
     static const struct {
         size_t asked, len, page; /* MiB */
@@ -57,7 +57,7 @@ TEST_AFTER(begin, giants_where_less_than_an_eighth_is_wasted)
 }
 
 /* The map, or what a control group's limit leaves of it: EFAULT is what a touch would have met. */
-TEST_AFTER(begin, what_is_refused_lies_on_ordinary_pages)
+CASE_AFTER(begin, what_is_refused_lies_on_ordinary_pages)
 {
     static const struct {
         enum fake_slot slot;
@@ -84,7 +84,7 @@ TEST_AFTER(begin, what_is_refused_lies_on_ordinary_pages)
     assert_int_equal(fake_purged() % MIB(2), 0);
 }
 
-TEST_AFTER(begin, no_size_that_is_not_wanted_is_asked_for)
+CASE_AFTER(begin, no_size_that_is_not_wanted_is_asked_for)
 {
     fake.rc[FAKE_MAP_HUGETLB] = -ENOMEM;
     (void)take(MIB(8));
@@ -96,7 +96,7 @@ TEST_AFTER(begin, no_size_that_is_not_wanted_is_asked_for)
     assert_int_equal(fake.count[FAKE_MAP_HUGETLB], 1);
 }
 
-TEST_AFTER(begin, realloc_keeps_what_is_not_wasted)
+CASE_AFTER(begin, realloc_keeps_what_is_not_wasted)
 {
     struct fl_extent *e = take(MIB(8));
     assert_false(fl_region_resize(&region, e, MIB(10)));
@@ -108,7 +108,7 @@ TEST_AFTER(begin, realloc_keeps_what_is_not_wasted)
     assert_settled();
 }
 
-TEST_AFTER(begin, pages_that_a_program_gives_back_are_cleared)
+CASE_AFTER(begin, pages_that_a_program_gives_back_are_cleared)
 {
     struct fl_extent *e = take(MIB(8));
     fill(e, 1);
@@ -153,7 +153,7 @@ static int has_its_own(void)
 }
 
 /* Also of a block with a flag: of mlock(2), say, and it may be read as before. */
-TEST_AFTER(begin, a_child_has_a_copy_and_the_parent_what_it_had)
+CASE_AFTER(begin, a_child_has_a_copy_and_the_parent_what_it_had)
 {
     for (int flagged = 0; flagged < 2; flagged++) {
         take_block();
@@ -176,7 +176,7 @@ static int inherits(void)
     return on_hugetlb(block) && is_filled(block, 1) ? 0 : 1;
 }
 
-TEST_AFTER(begin, without_memory_for_a_copy_it_inherits)
+CASE_AFTER(begin, without_memory_for_a_copy_it_inherits)
 {
     take_block();
     fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8192 kB\n");
@@ -191,7 +191,7 @@ TEST_AFTER(begin, without_memory_for_a_copy_it_inherits)
 }
 
 /* A copy is of no use where the pages cannot be hidden. */
-TEST_AFTER(begin, under_a_filter_no_copy_is_made)
+CASE_AFTER(begin, under_a_filter_no_copy_is_made)
 {
     take_block();
     unsigned before = fake.count[FAKE_RESERVE];
@@ -215,7 +215,7 @@ static int forks_without_a_look(void)
     return 0;
 }
 
-TEST_AFTER(begin, a_child_copies_nothing_that_is_not_its_own)
+CASE_AFTER(begin, a_child_copies_nothing_that_is_not_its_own)
 {
     block = take(MIB(8));
     fake.rc[FAKE_RESERVE] = -ENOMEM;
@@ -228,7 +228,7 @@ TEST_AFTER(begin, a_child_copies_nothing_that_is_not_its_own)
 }
 
 /* Say, a library that has a device read it, and that no write after a fork may part from that. */
-TEST_AFTER(begin, what_the_program_keeps_from_children_stays_so)
+CASE_AFTER(begin, what_the_program_keeps_from_children_stays_so)
 {
     block = take(MIB(8));
     fl_region_note_remapped(&region, fl_extent_range(block));
@@ -241,7 +241,7 @@ TEST_AFTER(begin, what_the_program_keeps_from_children_stays_so)
     }
 }
 
-TEST_AFTER(begin, freed_while_a_copy_is_made_it_goes_afterwards)
+CASE_AFTER(begin, freed_while_a_copy_is_made_it_goes_afterwards)
 {
     struct fl_extent *e = take(MIB(8)), *other = take(MIB(8));
     fl_hugetlb_fork_prepare(&region);
@@ -256,7 +256,4 @@ TEST_AFTER(begin, freed_while_a_copy_is_made_it_goes_afterwards)
     assert_settled();
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()

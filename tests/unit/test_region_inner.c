@@ -1,6 +1,6 @@
 /* A live extent that is divided: its blocks are found by their addresses, and by those inside them,
  * and nothing else changes. */
-#include "unit/case.h"
+#include "cases.h"
 #include "unit/region_fixture.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static struct fl_extent *found(uintptr_t addr)
     return fl_region_find(&region, addr);
 }
 
-TEST_AFTER(each, a_block_is_found_by_its_address_while_it_is_live)
+CASE_AFTER(each, a_block_is_found_by_its_address_while_it_is_live)
 {
     assert_int_equal(inner.granules, MIB(4) / GRANULE);
     assert_null(found(outer->base));
@@ -76,7 +76,7 @@ TEST_AFTER(each, a_block_is_found_by_its_address_while_it_is_live)
     assert_sound();
 }
 
-TEST_AFTER(each, closed_it_is_one_free_extent_again)
+CASE_AFTER(each, closed_it_is_one_free_extent_again)
 {
     struct fl_range was = fl_extent_range(outer);
     give_block(block(3, MIB(1)));
@@ -97,7 +97,7 @@ TEST_AFTER(each, closed_it_is_one_free_extent_again)
     assert_settled();
 }
 
-TEST_AFTER(each, it_can_be_opened_elsewhere_and_larger)
+CASE_AFTER(each, it_can_be_opened_elsewhere_and_larger)
 {
     struct fl_extent *old = inner.block;
     uintptr_t was = outer->base;
@@ -124,7 +124,7 @@ TEST_AFTER(each, it_can_be_opened_elsewhere_and_larger)
     assert_sound();
 }
 
-TEST_AFTER(each, without_descriptors_nothing_is_taken)
+CASE_AFTER(each, without_descriptors_nothing_is_taken)
 {
     struct fl_inner other = {.shift = 12};
     fake.charge_max = fake_usable();
@@ -153,7 +153,7 @@ static size_t tables_there(void)
 }
 
 /* Of 512 MiB the descriptors are 1 MiB, and the pagemap is half of that. */
-TEST_AFTER(each, to_open_a_long_one_brings_no_tables_into_memory)
+CASE_AFTER(each, to_open_a_long_one_brings_no_tables_into_memory)
 {
     struct fl_inner part = {.shift = SHIFT};
     size_t had = tables_there();
@@ -174,7 +174,7 @@ TEST_AFTER(each, to_open_a_long_one_brings_no_tables_into_memory)
     assert_settled();
 }
 
-TEST_AFTER(each, its_huge_pages_come_when_they_are_wanted)
+CASE_AFTER(each, its_huge_pages_come_when_they_are_wanted)
 {
     struct fl_inner part = {.shift = SHIFT};
     size_t in_use = stats().in_use_bytes, populated = region.held.populated;
@@ -201,7 +201,7 @@ static bool can_move(void)
 }
 
 /* What is in memory there may still be read, but not by its block. */
-TEST_AFTER(each, what_it_yields_is_taken_by_the_next_request)
+CASE_AFTER(each, what_it_yields_is_taken_by_the_next_request)
 {
     size_t in_use = stats().in_use_bytes, populated = region.held.populated;
     struct fl_range first = {outer->base, MIB(2)};
@@ -223,7 +223,7 @@ TEST_AFTER(each, what_it_yields_is_taken_by_the_next_request)
     assert_settled();
 }
 
-TEST_AFTER(each, what_does_not_move_goes_to_the_kernel)
+CASE_AFTER(each, what_does_not_move_goes_to_the_kernel)
 {
     size_t in_use = stats().in_use_bytes, populated = region.held.populated;
     fake.rc[FAKE_MOVE] = fake.rc[FAKE_REMAP] = -EBUSY;
@@ -238,7 +238,7 @@ TEST_AFTER(each, what_does_not_move_goes_to_the_kernel)
 }
 
 /* Where nothing moves, memory that is free must not be held beside what is filled. */
-TEST_AFTER(each, what_is_free_makes_way)
+CASE_AFTER(each, what_is_free_makes_way)
 {
     struct fl_inner part = {.shift = SHIFT};
     give(take(MIB(32)));
@@ -254,7 +254,7 @@ TEST_AFTER(each, what_is_free_makes_way)
     assert_settled();
 }
 
-TEST_AFTER(each, hands_are_noted_in_the_block_and_nowhere_else)
+CASE_AFTER(each, hands_are_noted_in_the_block_and_nowhere_else)
 {
     struct fl_extent *a = block(1, 15 * GRANULE), *b = block(16, MIB(1) + GRANULE),
                      *c = block(33, KIB(4)), *last = block(62, 2 * GRANULE);
@@ -277,7 +277,7 @@ TEST_AFTER(each, hands_are_noted_in_the_block_and_nowhere_else)
 }
 
 /* A look inside a long block must not make those forgotten that may begin there later. */
-TEST_AFTER(each, blocks_that_begin_inside_an_earlier_one_are_found)
+CASE_AFTER(each, blocks_that_begin_inside_an_earlier_one_are_found)
 {
     struct fl_extent *a = block(8, MIB(2));
     for (size_t at = 0; at < MIB(2); at += KIB(4)) {
@@ -292,7 +292,7 @@ TEST_AFTER(each, blocks_that_begin_inside_an_earlier_one_are_found)
     assert_sound();
 }
 
-TEST_AFTER(each, after_it_is_closed_what_was_inside_does_not_mislead)
+CASE_AFTER(each, after_it_is_closed_what_was_inside_does_not_mislead)
 {
     struct fl_extent *a = block(8, MIB(2));
     note_remapped(a->base + MIB(1), KIB(4));
@@ -307,7 +307,7 @@ TEST_AFTER(each, after_it_is_closed_what_was_inside_does_not_mislead)
     assert_sound();
 }
 
-TEST_AFTER(each, a_handled_block_is_new_memory_again)
+CASE_AFTER(each, a_handled_block_is_new_memory_again)
 {
     struct fl_extent *a = block(1, GRANULE), *b = block(2, GRANULE + KIB(4)),
                      *c = block(4, GRANULE);
@@ -328,7 +328,7 @@ TEST_AFTER(each, a_handled_block_is_new_memory_again)
     assert_sound();
 }
 
-TEST_AFTER(each, what_the_kernel_does_not_renew_is_said)
+CASE_AFTER(each, what_the_kernel_does_not_renew_is_said)
 {
     static const enum fake_slot slot[] = {FAKE_UNMAP, FAKE_DECOMMIT, FAKE_MAP_AT, FAKE_COMMIT};
     for (size_t i = 0; i < 4; i++) {
@@ -354,7 +354,7 @@ static unsigned looked_at(struct fl_range part)
 }
 
 /* One longer than what is looked at in one go, with a block where that ends. */
-TEST_AFTER(each, repair_looks_at_all_of_it_and_beyond)
+CASE_AFTER(each, repair_looks_at_all_of_it_and_beyond)
 {
     fake.pretend_populate = true;
     struct fl_inner large = {.shift = SHIFT};
@@ -388,7 +388,7 @@ static int in_child(void)
     return fl_region_check(&region) == NULL ? 0 : 2;
 }
 
-TEST_AFTER(each, a_child_has_it_too)
+CASE_AFTER(each, a_child_has_it_too)
 {
     struct fl_extent *e = block(5, MIB(1));
     fill(e, 9);
@@ -397,7 +397,4 @@ TEST_AFTER(each, a_child_has_it_too)
     assert_sound();
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()

@@ -1,6 +1,6 @@
 /* Huge pages of free extents go where they are wanted: which ones, how, and what is left when the
  * kernel does not let them go. */
-#include "unit/case.h"
+#include "cases.h"
 #include "unit/region_fixture.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static bool holds(const struct fl_extent *e, size_t from, size_t upto, unsigned 
     return p[from] == what && memcmp(p + from, p + from + 1, upto - from - 1) == 0;
 }
 
-TEST(donors_are_the_oldest_and_give_their_high_ends)
+CASE(donors_are_the_oldest_and_give_their_high_ends)
 {
     two_free(NULL);
     uintptr_t first = region.space.first;
@@ -78,7 +78,7 @@ TEST(donors_are_the_oldest_and_give_their_high_ends)
     assert_nothing_lost(e);
 }
 
-TEST(edges_of_donors_stay_free)
+CASE(edges_of_donors_stay_free)
 {
     region_begin(NULL);
     struct fl_extent *edge = take(KIB(512)), *a = take(MIB(9)), *tail = take(KIB(256));
@@ -104,7 +104,7 @@ TEST(edges_of_donors_stay_free)
     assert_nothing_lost(e);
 }
 
-TEST(memory_that_may_be_held_is_not_moved)
+CASE(memory_that_may_be_held_is_not_moved)
 {
     region_begin(NULL);
     struct fl_extent *a = take(MIB(4));
@@ -151,7 +151,7 @@ static void script(int rc, size_t bytes_before, size_t longest_piece, unsigned t
 }
 
 /* It is these pages, or this time, and not for good. */
-TEST(pages_that_do_not_move_stay_free_memory)
+CASE(pages_that_do_not_move_stay_free_memory)
 {
     static const struct {
         enum fake_slot slot;
@@ -184,7 +184,7 @@ TEST(pages_that_do_not_move_stay_free_memory)
 
 /* The kernel stops within a huge page that is mapped by base pages: what has come of it is not
  * lost, and not clean. */
-TEST(a_move_that_ends_within_a_huge_page)
+CASE(a_move_that_ends_within_a_huge_page)
 {
     static const size_t before[] = {KIB(4), KIB(256), MIB(2) - KIB(4), MIB(2) + KIB(512), MIB(3)};
     for (size_t i = 0; i < 2 * sizeof before / sizeof before[0]; i++) {
@@ -198,7 +198,7 @@ TEST(a_move_that_ends_within_a_huge_page)
 }
 
 /* Little by little, page by page, or after many tries; but it is not tried for ever. */
-TEST(it_moves_as_the_kernel_lets_it)
+CASE(it_moves_as_the_kernel_lets_it)
 {
     static const struct {
         size_t most, longest; /* of one call */
@@ -253,7 +253,7 @@ static int another_takes_the_rest(struct fl_range from, uintptr_t to, size_t *mo
     return 0;
 }
 
-TEST(what_others_write_beside_it_meanwhile_stays)
+CASE(what_others_write_beside_it_meanwhile_stays)
 {
     struct fl_region_config c = {.huge = true};
     for (int rung = FL_METHOD_MOVE; rung <= FL_METHOD_REMAP; rung++) {
@@ -277,7 +277,7 @@ TEST(what_others_write_beside_it_meanwhile_stays)
     }
 }
 
-TEST(a_refusal_for_good_is_remembered)
+CASE(a_refusal_for_good_is_remembered)
 {
     static const int refusals[] = {-ENOSYS, -EPERM, -EACCES, -EINVAL};
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
@@ -301,7 +301,7 @@ TEST(a_refusal_for_good_is_remembered)
 }
 
 /* The probe is made by what first wants to know. */
-TEST(it_is_proven_when_pages_are_about_to_move)
+CASE(it_is_proven_when_pages_are_about_to_move)
 {
     two_free(NULL);
     fl_region_prove_later(&region);
@@ -317,7 +317,7 @@ TEST(it_is_proven_when_pages_are_about_to_move)
     assert_nothing_lost(e);
 }
 
-TEST(it_is_proven_by_the_free_of_what_was_left_to_the_touch)
+CASE(it_is_proven_by_the_free_of_what_was_left_to_the_touch)
 {
     two_free(NULL);
     fl_region_prove_later(&region);
@@ -332,7 +332,7 @@ TEST(it_is_proven_by_the_free_of_what_was_left_to_the_touch)
     assert_guards();
 }
 
-TEST(on_the_plain_rung_nothing_moves)
+CASE(on_the_plain_rung_nothing_moves)
 {
     static const struct fl_region_config plain = {.huge = true, .method = FL_METHOD_NONE};
     two_free(&plain);
@@ -345,7 +345,7 @@ TEST(on_the_plain_rung_nothing_moves)
 
 static const struct fl_region_config by_remap = {.huge = true, .method = FL_METHOD_REMAP};
 
-TEST(remap_moves_pages_with_their_maps)
+CASE(remap_moves_pages_with_their_maps)
 {
     two_free(&by_remap);
     struct fl_extent *e = take(MIB(12));
@@ -361,7 +361,7 @@ TEST(remap_moves_pages_with_their_maps)
     assert_nothing_lost(e);
 }
 
-TEST(remap_is_not_used_for_ever)
+CASE(remap_is_not_used_for_ever)
 {
     two_free(&by_remap);
     if (is_reserved()) {
@@ -380,7 +380,7 @@ TEST(remap_is_not_used_for_ever)
     assert_nothing_lost(e);
 }
 
-TEST(a_refused_remap_leaves_memory_where_it_was_to_go)
+CASE(a_refused_remap_leaves_memory_where_it_was_to_go)
 {
     static const int refusals[] = {-EFAULT, -ENOMEM, -EINVAL};
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
@@ -400,7 +400,4 @@ TEST(a_refused_remap_leaves_memory_where_it_was_to_go)
     }
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()

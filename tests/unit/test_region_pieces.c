@@ -1,12 +1,12 @@
 /* What is free below a huge page goes back by base pages, and comes back. */
-#include "unit/case.h"
+#include "cases.h"
 #include "region/state/counts.h"
 #include "unit/pieces_fixture.h"
 
 #include <errno.h>
 #include <string.h>
 
-TEST_AFTER(blocks_begin, what_is_free_between_blocks_goes_when_it_is_old)
+CASE_AFTER(blocks_begin, what_is_free_between_blocks_goes_when_it_is_old)
 {
     give_but(4);
     tick_times(3);
@@ -22,7 +22,7 @@ TEST_AFTER(blocks_begin, what_is_free_between_blocks_goes_when_it_is_old)
     assert_false(fl_region_tick(&region, 4)); /* nothing is left to watch */
 }
 
-TEST_AFTER(blocks_begin, what_lies_between_split_ones_is_the_same_map)
+CASE_AFTER(blocks_begin, what_lies_between_split_ones_is_the_same_map)
 {
     static const int order[] = {1, 9, 5, 13};
     for (size_t i = 0; i < 4; i++) {
@@ -35,7 +35,7 @@ TEST_AFTER(blocks_begin, what_lies_between_split_ones_is_the_same_map)
 
 /* Split by the kernel at once, and not made huge behind our back: it is told with each piece, for
  * the program may advise otherwise. */
-TEST_AFTER(blocks_begin, each_piece_is_split_off)
+CASE_AFTER(blocks_begin, each_piece_is_split_off)
 {
     give_but(2);
     assert_int_equal(fl_region_purge(&region, 0), MIB(4));
@@ -56,7 +56,7 @@ static void shorten(int i, size_t len)
     fill(block[i], (unsigned char)(i + 1));
 }
 
-TEST_AFTER(blocks_begin, a_small_share_stays_until_memory_goes_at_once)
+CASE_AFTER(blocks_begin, a_small_share_stays_until_memory_goes_at_once)
 {
     shorten(0, KIB(320));
     tick_times(8);
@@ -67,7 +67,7 @@ TEST_AFTER(blocks_begin, a_small_share_stays_until_memory_goes_at_once)
     assert_live_is_as_it_was();
 }
 
-TEST_AFTER(blocks_begin, pieces_of_a_huge_page_add_up)
+CASE_AFTER(blocks_begin, pieces_of_a_huge_page_add_up)
 {
     for (int i = 0; i < 4; i += 2) {
         shorten(i, KIB(384));
@@ -77,7 +77,7 @@ TEST_AFTER(blocks_begin, pieces_of_a_huge_page_add_up)
     assert_live_is_as_it_was();
 }
 
-TEST_AFTER(blocks_begin, a_hole_that_is_used_again_is_populated_and_counted)
+CASE_AFTER(blocks_begin, a_hole_that_is_used_again_is_populated_and_counted)
 {
     give_but(2);
     (void)fl_region_purge(&region, 0);
@@ -102,7 +102,7 @@ TEST_AFTER(blocks_begin, a_hole_that_is_used_again_is_populated_and_counted)
 }
 
 /* One that was just freed is not as old as the hole that it merges with. */
-TEST_AFTER(blocks_begin, a_hole_makes_no_neighbour_old)
+CASE_AFTER(blocks_begin, a_hole_makes_no_neighbour_old)
 {
     give(block[1]);
     give(block[2]);
@@ -119,7 +119,7 @@ TEST_AFTER(blocks_begin, a_hole_makes_no_neighbour_old)
 
 /* Where pages come from elsewhere to what a request leaves of its last huge page, a hole would be
  * filled unseen. */
-TEST_AFTER(blocks_begin, pieces_wait_while_pages_move)
+CASE_AFTER(blocks_begin, pieces_wait_while_pages_move)
 {
     give_but(2);
     region.held.moving = MIB(2);
@@ -139,7 +139,7 @@ static void purge_all(struct fl_range r)
 }
 
 /* The rest of a new block's last huge page is free while all of it is populated. */
-TEST_AFTER(blocks_begin, pieces_wait_while_pages_come)
+CASE_AFTER(blocks_begin, pieces_wait_while_pages_come)
 {
     fake.on_populate = purge_all;
     struct fl_extent *e = take(KIB(512));
@@ -151,7 +151,7 @@ TEST_AFTER(blocks_begin, pieces_wait_while_pages_come)
     assert_live_is_as_it_was();
 }
 
-TEST_AFTER(blocks_begin, refused_they_stay_and_nothing_goes_round)
+CASE_AFTER(blocks_begin, refused_they_stay_and_nothing_goes_round)
 {
     give_but(2);
     fake.rc[FAKE_ADVISE] = -EINVAL; /* as where all is locked in memory */
@@ -181,7 +181,7 @@ static void give_the_next(struct fl_range r)
 }
 
 /* Or malloc_trim would not end while another thread frees. */
-TEST_AFTER(blocks_begin, what_is_freed_meanwhile_waits_for_the_next_time)
+CASE_AFTER(blocks_begin, what_is_freed_meanwhile_waits_for_the_next_time)
 {
     give_block(1);
     next_given = 3;
@@ -205,7 +205,7 @@ static void give_a_large_one(void)
 }
 
 /* However much is freed beside it. */
-TEST_AFTER(blocks_begin, what_was_free_goes_at_once)
+CASE_AFTER(blocks_begin, what_was_free_goes_at_once)
 {
     for (int i = 0; i < 3; i++) {
         large[i] = take(MIB(16));
@@ -234,7 +234,7 @@ static void purge_while_it_is_mapped(struct fl_range r)
 }
 
 /* No pages come to it. */
-TEST_AFTER(blocks_begin, pieces_go_while_a_lazy_one_is_mapped)
+CASE_AFTER(blocks_begin, pieces_go_while_a_lazy_one_is_mapped)
 {
     give_but(2);
     region.config.eager_max = MIB(1);
@@ -257,7 +257,7 @@ static void give_and_take_the_next_one(struct fl_range r)
 }
 
 /* The table must know what the kernel has split, also where one try of two has failed. */
-TEST_AFTER(blocks_begin, what_another_has_split_stays_split)
+CASE_AFTER(blocks_begin, what_another_has_split_stays_split)
 {
     give_block(1);
     give_block(3);
@@ -267,7 +267,7 @@ TEST_AFTER(blocks_begin, what_another_has_split_stays_split)
     assert_live_is_as_it_was();
 }
 
-TEST_AFTER(blocks_begin, without_a_table_they_stay)
+CASE_AFTER(blocks_begin, without_a_table_they_stay)
 {
     give_but(2);
     fake.rc[FAKE_MAP_AT] = fake.rc[FAKE_RESERVE] = fake.rc[FAKE_COMMIT] = -ENOMEM;
@@ -280,7 +280,7 @@ TEST_AFTER(blocks_begin, without_a_table_they_stay)
     assert_live_is_as_it_was();
 }
 
-TEST_AFTER(blocks_begin, a_confined_process_keeps_them)
+CASE_AFTER(blocks_begin, a_confined_process_keeps_them)
 {
     give_but(2);
     fl_sys_confine(true);
@@ -291,7 +291,7 @@ TEST_AFTER(blocks_begin, a_confined_process_keeps_them)
     assert_live_is_as_it_was();
 }
 
-TEST_AFTER(blocks_begin, a_hole_is_filled_within_the_limit)
+CASE_AFTER(blocks_begin, a_hole_is_filled_within_the_limit)
 {
     give_but(2);
     (void)fl_region_purge(&region, 0);
@@ -308,7 +308,7 @@ TEST_AFTER(blocks_begin, a_hole_is_filled_within_the_limit)
 
 /* The kernel is told nothing of pieces: where it is short they go, whatever their age, and whatever
  * they are beside. */
-TEST_AFTER(blocks_begin, where_memory_is_short_they_go_at_once)
+CASE_AFTER(blocks_begin, where_memory_is_short_they_go_at_once)
 {
     region.tight = true;
     region.pieces.headroom = MIB(16);
@@ -352,7 +352,7 @@ static void free_around_and_fork(struct fl_range r)
     child_status = fork_beside(uses_what_is_free);
 }
 
-TEST_AFTER(blocks_begin, a_child_finds_a_piece_apart)
+CASE_AFTER(blocks_begin, a_child_finds_a_piece_apart)
 {
     for (int i = 1; i < 4; i++) {
         give_block(i);
@@ -364,7 +364,7 @@ TEST_AFTER(blocks_begin, a_child_finds_a_piece_apart)
 }
 
 /* A part of it is rough since a block beside what is not for children was freed. */
-TEST_AFTER(blocks_begin, children_get_what_is_split_and_free)
+CASE_AFTER(blocks_begin, children_get_what_is_split_and_free)
 {
     struct fl_extent *big = take(MIB(4));
     assert_non_null(take(MIB(2)));
@@ -382,7 +382,7 @@ TEST_AFTER(blocks_begin, children_get_what_is_split_and_free)
     assert_live_is_as_it_was();
 }
 
-TEST_AFTER(blocks_begin, a_worker_less_process_gives_them_back_by_its_calls)
+CASE_AFTER(blocks_begin, a_worker_less_process_gives_them_back_by_its_calls)
 {
     region.config.tick_ns = 100000000;
     fake.now_ns = 1;
@@ -396,7 +396,7 @@ TEST_AFTER(blocks_begin, a_worker_less_process_gives_them_back_by_its_calls)
 }
 
 /* Holes elsewhere are no reason for a request to go the long way, which takes the lock anew. */
-TEST_AFTER(blocks_begin, what_has_no_hole_is_served_at_once)
+CASE_AFTER(blocks_begin, what_has_no_hole_is_served_at_once)
 {
     give_block(9);
     assert_int_equal(fl_region_purge(&region, 0), KIB(512));
@@ -411,7 +411,4 @@ TEST_AFTER(blocks_begin, what_has_no_hole_is_served_at_once)
     assert_live_is_as_it_was();
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()

@@ -5,7 +5,7 @@
 #include "region/state/lock.h"
 #include "unit/zones_fixture.h"
 
-#include "unit/case.h"
+#include "cases.h"
 
 enum { BLOCKS = 16 };
 
@@ -74,7 +74,7 @@ static void assert_locked(unsigned node, unsigned times)
     }
 }
 
-TEST_AFTER(each, a_request_at_home_takes_the_lock_of_its_node)
+CASE_AFTER(each, a_request_at_home_takes_the_lock_of_its_node)
 {
     for (unsigned node = 0; node < NODES; node++) {
         be_at_home(node);
@@ -92,7 +92,7 @@ TEST_AFTER(each, a_request_at_home_takes_the_lock_of_its_node)
 }
 
 /* Where a thread's home is gets asked now and then: without a lock. */
-TEST_AFTER(each, to_ask_where_home_is_takes_no_lock)
+CASE_AFTER(each, to_ask_where_home_is_takes_no_lock)
 {
     enum { MANY = 256 };
     be_at_home(1);
@@ -106,7 +106,7 @@ TEST_AFTER(each, to_ask_where_home_is_takes_no_lock)
     assert_locked(1, 2 * MANY);
 }
 
-TEST_AFTER(each, who_has_moved_takes_from_the_new_node)
+CASE_AFTER(each, who_has_moved_takes_from_the_new_node)
 {
     be_at_home(0);
     give_by(block[0][1]);
@@ -120,7 +120,7 @@ TEST_AFTER(each, who_has_moved_takes_from_the_new_node)
 }
 
 /* A request grows in its node while another one has memory that is free. */
-TEST_AFTER(each, no_request_crosses_nodes)
+CASE_AFTER(each, no_request_crosses_nodes)
 {
     be_at_home(0);
     for (unsigned i = 0; i < BLOCKS; i++) {
@@ -133,7 +133,7 @@ TEST_AFTER(each, no_request_crosses_nodes)
 }
 
 /* Nor where its node's lock is busy. */
-TEST_AFTER(each, a_busy_node_is_waited_for)
+CASE_AFTER(each, a_busy_node_is_waited_for)
 {
     be_at_home(0);
     give_by(block[1][2]);
@@ -148,7 +148,7 @@ TEST_AFTER(each, a_busy_node_is_waited_for)
 }
 
 /* What lies on several nodes is no shard's: it is freed under all locks. */
-TEST_AFTER(each, memory_of_several_nodes_is_no_shards)
+CASE_AFTER(each, memory_of_several_nodes_is_no_shards)
 {
     wished = (struct fl_wish){.n = 1, .zone = {SPREAD}};
     struct fl_extent *e[4];
@@ -167,7 +167,7 @@ TEST_AFTER(each, memory_of_several_nodes_is_no_shards)
     assert_settled();
 }
 
-TEST_AFTER(each, all_of_it_goes_back)
+CASE_AFTER(each, all_of_it_goes_back)
 {
     for (unsigned i = 0; i < NODES * BLOCKS; i++) {
         give_by(block[i / BLOCKS][i % BLOCKS]);
@@ -178,7 +178,4 @@ TEST_AFTER(each, all_of_it_goes_back)
     assert_settled();
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()

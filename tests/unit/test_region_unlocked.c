@@ -2,7 +2,7 @@
  * served, and what they took counts. */
 #include "region/supply/fill_plan.h"
 #include "region/supply/supply.h"
-#include "unit/case.h"
+#include "cases.h"
 #include "unit/region_fixture.h"
 
 #include <errno.h>
@@ -76,7 +76,7 @@ static void assert_looked_and_mapped(void)
     assert_unlocked();
 }
 
-TEST_AFTER(each, requests_look_and_map_without_the_lock)
+CASE_AFTER(each, requests_look_and_map_without_the_lock)
 {
     struct fl_extent *e = take(MIB(8) + KIB(12));
     assert_looked_and_mapped();
@@ -89,7 +89,7 @@ TEST_AFTER(each, requests_look_and_map_without_the_lock)
     assert_unlocked();
 }
 
-TEST_AFTER(each, lazy_requests_do_too)
+CASE_AFTER(each, lazy_requests_do_too)
 {
     region.config.eager_max = MIB(1);
     struct fl_extent *e = take(MIB(32));
@@ -100,7 +100,7 @@ TEST_AFTER(each, lazy_requests_do_too)
     assert_unlocked();
 }
 
-TEST_AFTER(each, reuse_and_frees_look_without_the_lock)
+CASE_AFTER(each, reuse_and_frees_look_without_the_lock)
 {
     struct fl_extent *e = take(MIB(64)), *other = take(MIB(64));
     looks = 0;
@@ -118,7 +118,7 @@ TEST_AFTER(each, reuse_and_frees_look_without_the_lock)
     assert_looked();
 }
 
-TEST_AFTER(each, divided_extents_and_questions_look_without_the_lock)
+CASE_AFTER(each, divided_extents_and_questions_look_without_the_lock)
 {
     struct fl_inner in = {.shift = 16};
     assert_int_equal(fl_inner_open(&region, &in, MIB(16)), 0);
@@ -139,7 +139,7 @@ static size_t look_while_others_are_granted(size_t bytes)
     return region.look.noted.headroom;
 }
 
-TEST_AFTER(each, what_others_were_granted_meanwhile_is_taken_off)
+CASE_AFTER(each, what_others_were_granted_meanwhile_is_taken_off)
 {
     fake_file("/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 2097152 kB\n");
     assert_int_equal(look_while_others_are_granted(MIB(512)), MIB(1536));
@@ -150,7 +150,7 @@ TEST_AFTER(each, what_others_were_granted_meanwhile_is_taken_off)
 }
 
 /* What comes after the look may be served without a plan. */
-TEST_AFTER(each, a_plan_that_waits_for_a_look_leaves_nothing)
+CASE_AFTER(each, a_plan_that_waits_for_a_look_leaves_nothing)
 {
     struct fl_fill_plan g = {.to_stay = true};
     give(take(MIB(8)));
@@ -180,7 +180,7 @@ static void *grow_and_give(void *arg)
     return arg;
 }
 
-TEST_AFTER(each, many_threads_look_at_once)
+CASE_AFTER(each, many_threads_look_at_once)
 {
     pthread_t t[THREADS];
     fake.on_read_file = NULL;
@@ -206,7 +206,7 @@ static int child_looks(void)
     return looked ? 0 : 2;
 }
 
-TEST_AFTER(each, a_child_looks_too)
+CASE_AFTER(each, a_child_looks_too)
 {
     assert_non_null(take(MIB(4)));
     assert_int_equal(fork_with(child_looks), 0);
@@ -220,7 +220,7 @@ static void assert_apart(const struct fl_extent *a, const struct fl_extent *b)
 }
 
 /* The other one gets what is left of the same FREE extents, or what lies behind them. */
-TEST_AFTER(each, others_are_served_meanwhile)
+CASE_AFTER(each, others_are_served_meanwhile)
 {
     struct fl_extent *filled = take(MIB(6)), *guard = take(MIB(4));
     fill(filled, 0xee);
@@ -243,7 +243,7 @@ TEST_AFTER(each, others_are_served_meanwhile)
 }
 
 /* Whatever the kernel refuses, all is as before. */
-TEST_AFTER(each, a_refused_map_changes_nothing)
+CASE_AFTER(each, a_refused_map_changes_nothing)
 {
     struct fl_extent *e = take(KIB(4));
     size_t populated = region.held.populated, in_use = region.stats.in_use;
@@ -285,7 +285,7 @@ static size_t mapped_in_window(void)
 
 /* What is being mapped counts already: FAULTLESS_LIMIT holds, and no other call gets the pages that
  * are to come. */
-TEST_AFTER(each, the_limit_holds_for_both)
+CASE_AFTER(each, the_limit_holds_for_both)
 {
     region.config.limit = MIB(24);
     others_want = MIB(16);
@@ -308,7 +308,7 @@ static void assert_others_populated(void)
 }
 
 /* What nothing is populated for does not count, while it is mapped too. */
-TEST_AFTER(each, lazy_bytes_take_nothing_from_others)
+CASE_AFTER(each, lazy_bytes_take_nothing_from_others)
 {
     region.config.eager_max = MIB(1);
     region.config.limit = MIB(24);
@@ -324,7 +324,7 @@ TEST_AFTER(each, lazy_bytes_take_nothing_from_others)
     assert_settled();
 }
 
-TEST_AFTER(each, pages_that_move_count_once)
+CASE_AFTER(each, pages_that_move_count_once)
 {
     region.config.limit = MIB(26);
     struct fl_extent *e = take(MIB(8));
@@ -360,7 +360,7 @@ static void fork_amid(struct fl_range r)
     status = fork_beside(child_takes_all);
 }
 
-TEST_AFTER(each, a_child_made_amid_it_is_whole)
+CASE_AFTER(each, a_child_made_amid_it_is_whole)
 {
     give(take(MIB(3)));
     fake.on_map = fork_amid;
@@ -372,7 +372,4 @@ TEST_AFTER(each, a_child_made_amid_it_is_whole)
     assert_settled();
 }
 
-int main(void)
-{
-    return run_cases();
-}
+CASES_MAIN()
