@@ -136,7 +136,11 @@ void fl_guests_bar(void)
 
 void fl_guests_unbar(void)
 {
-    atomic_fetch_sub(&barred, 1);
+    unsigned n = atomic_load(&barred);
+
+    /* 0: this is the child of a handler that forked meanwhile */
+    while (n != 0 && !atomic_compare_exchange_weak(&barred, &n, n - 1)) {
+    }
 }
 
 uint64_t fl_signals_block(void)
