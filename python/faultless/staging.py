@@ -115,7 +115,7 @@ class _Twin:
 
     def __init__(self, mirror: gpu.Mirror) -> None:
         self.mirror = mirror
-        self.address = mirror.address + mirror.delta
+        self.address = (mirror.address + mirror.delta) % (1 << 64)  # delta may be one down
         self.__cuda_array_interface__ = {"shape": (mirror.size,), "typestr": "|u1", "version": 3,
                                          "data": (self.address, False)}
 
