@@ -154,6 +154,9 @@ class _Slot:
         self._mirror.begin()
         self.is_open, self.used, self._ranges = True, 0, []
 
+    def spans(self, address: int) -> bool:
+        return 0 <= address - self._mirror.address < self.size
+
     def has(self, t: Any) -> bool:
         at = t.data_ptr() - self._mirror.address
         return self.is_open and 0 <= at and at + _extent(t, t.stride()) <= self.used
@@ -252,6 +255,15 @@ def _collate(samples: List[Any], empty: Optional[Callable[..., Any]]) -> Any:
 
 
 _stagers: Any = weakref.WeakSet()
+
+
+def _is_in_slot(t: Any) -> bool:
+    """Of any Stager: its mirror would know nothing of a copy that has not ended."""
+    try:
+        at = t.data_ptr()
+    except RuntimeError:  # what has no one address may have part of it there
+        return True
+    return any(s is not None and s.spans(at) for stager in list(_stagers) for s in stager._slots)
 
 
 def _go_plainly() -> None:
@@ -389,7 +401,7 @@ class Stager:
         _walk(batch, lambda t: tensors.append(t) if _is_plain(t) else None, lambda other: None)
         slot = self._home(tensors) if self.stream is not None and tensors else None
         if slot is None:
-            return self._move(batch, lambda t: t.to(self.device, non_blocking=True))
+            return self._move(batch, lambda t: t.to(self.device, non_blocking=not _is_in_slot(t)))
         stay = slot.in_place(tensors)
         packed = [t if i in stay else _pack(slot, t) for i, t in enumerate(tensors)]
         twins = iter(slot.send(packed, self.stream))

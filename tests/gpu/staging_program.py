@@ -252,6 +252,7 @@ def fake():
     others(stager)
     views()
     refused()
+    pushed_twice()
     captured()
     forked()
     from_a_file()
@@ -357,6 +358,23 @@ def refused():
     Event.record = record
     steady(stager, 6)
     assert all(slot.is_idle() for slot in stager._slots)
+
+
+def pushed_twice():
+    """What goes the plain way out of a slot has left it when push returns; other memory is not waited for."""
+    stager = faultless.torch.Stager("cuda:0", size=4 << 20)
+    made = []
+    for i in range(2):
+        made.append(stager.collate([torch.full((100,), i, dtype=torch.uint8)] * 2))
+        stager.push(made[-1:])
+    asked = []
+    plain_to = torch.Tensor.to
+    torch.Tensor.to = lambda self, *_, **how: asked.append(how["non_blocking"]) or self  # there is no device
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        stager.push([made[0], torch.ones(3), made[1]])
+    torch.Tensor.to = plain_to
+    assert asked == [False, True, False], asked
 
 
 def captured():
