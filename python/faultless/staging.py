@@ -103,6 +103,15 @@ def _read_plainly(fd: int, t: Any, offset: int) -> Any:
     return t
 
 
+def _is_captured(stream: Any) -> bool:
+    """Into a graph. What cannot be asked counts as captured."""
+    try:
+        with torch.cuda.stream(stream):
+            return bool(torch.cuda.is_current_stream_capturing())
+    except RuntimeError:
+        return True
+
+
 class _Held:
     """Of the life of a host tensor's memory."""
 
@@ -196,6 +205,8 @@ class _Slot:
     def _order(self, stream: Any) -> None:
         """The stream's next copies come after what was done with the batch before."""
         if self._user is not None and self._user != stream:
+            if self._is_late and _is_captured(self._user):
+                raise gpu.Error("the stream that had the slot's last batch is captured into a graph")
             if self._is_late:
                 self._done.record(self._user)
             stream.wait_event(self._done)
@@ -221,9 +232,11 @@ class _Slot:
         twin = _Twin(self._mirror)
 
         def retire(_: Any) -> None:  # in whichever thread the last tensor goes
+            self._is_late = _is_captured(user)  # the graph would have the event
             try:
-                self._done.record(user)
-            except RuntimeError:  # amid a capture, say
+                if not self._is_late:
+                    self._done.record(user)
+            except RuntimeError:
                 self._is_late = True
             self._user = user
             self._is_out = False
@@ -395,7 +408,7 @@ class Stager:
         copy, and the current stream waits for that. A host tensor is not to be written after."""
         if self.device.type == "cpu":
             return batch
-        if self.stream is not None and torch.cuda.is_current_stream_capturing():
+        if self.stream is not None and _is_captured(torch.cuda.current_stream(self.device)):
             raise gpu.Error("the current stream is captured into a graph: push before, and copy the batch in the graph")
         tensors: List[Any] = []
         _walk(batch, lambda t: tensors.append(t) if _is_plain(t) else None, lambda other: None)

@@ -8,6 +8,7 @@
 
 Asserts; ends with 0."""
 import collections
+import contextlib
 import copy
 import ctypes
 import gc
@@ -101,7 +102,7 @@ def stand_in():
     torch.cuda.Stream, torch.cuda.Event = Stream, Event
     torch.cuda.current_stream = lambda device=None: current.stream
     torch.cuda.current_device = lambda: 0
-    torch.cuda.is_current_stream_capturing = is_capturing
+    torch.cuda.is_current_stream_capturing, torch.cuda.stream = is_capturing, on
     torch.cuda.synchronize = lambda device=None: check(driver.cuCtxSynchronize())
     staging._device_bytes = device_bytes
     staging._Slot.host = host
@@ -110,6 +111,16 @@ def stand_in():
 def check(code):
     if code != 0:
         raise RuntimeError(f"the driver says {code}")
+
+
+@contextlib.contextmanager
+def on(stream):
+    """As torch.cuda.stream."""
+    was, current.stream = getattr(current, "stream", None), stream
+    try:
+        yield
+    finally:
+        current.stream = was
 
 
 def is_capturing():
@@ -254,6 +265,7 @@ def fake():
     refused()
     pushed_twice()
     captured()
+    dropped_in_capture()
     forked()
     from_a_file()
     many_reads()
@@ -386,6 +398,24 @@ def captured():
         stager.push(batch)
     FAKE["capture"](current.stream.cuda_stream, False)
     assert all(arrived(t, 0) for t in stager.push(batch)) and FAKE["copies"]() == known + 1
+
+
+def dropped_in_capture():
+    """A batch's last tensor goes while its stream is captured: its slot is used again after that, in order;
+    another stream's push before then says why it cannot be."""
+    stager, mine = faultless.torch.Stager("cuda:0", size=4 << 20), current.stream
+    first = stager.push([torch.full((100,), 1, dtype=torch.uint8)])
+    compute(FAKE, first, [1])
+    FAKE["capture"](mine.cuda_stream, True)
+    del first
+    with on(Stream()):
+        for i in range(2):
+            expected = raises(faultless.gpu.Error, "last batch is captured") if i else contextlib.nullcontext()
+            with expected:
+                del stager.push([torch.full((100,), 2, dtype=torch.uint8)])[:]
+    assert is_capturing()
+    FAKE["capture"](mine.cuda_stream, False)
+    steady(stager, 6)
 
 
 def from_a_file():
