@@ -140,7 +140,7 @@ class _Slot:
 
     def __init__(self, device: Any, size: int) -> None:
         self._device = device
-        self._mirror = gpu.Mirror(device.index, size, lambda: torch.cuda.synchronize(device))
+        self._mirror = gpu.Mirror(device.index, size)
         if self._mirror.delta == 0:
             raise gpu.Error("the driver does not register host memory")
         self.size = size
@@ -157,8 +157,15 @@ class _Slot:
     def is_idle(self) -> bool:
         return not self._is_out and len(self._held) == 0
 
+    def may_begin(self) -> bool:
+        return self.is_idle() and not (self._is_unsent() and _is_captured(torch.cuda.current_stream(self._device)))
+
+    def _is_unsent(self) -> bool:
+        """The program may have copies of its own under way, on whichever stream."""
+        return self.is_open and self.used != 0
+
     def begin(self) -> None:
-        if self.is_open and self.used != 0:  # never sent; the program may have copies under way
+        if self._is_unsent():
             torch.cuda.synchronize(self._device)
         self._mirror.begin()
         self.is_open, self.used, self._ranges = True, 0, []
@@ -376,7 +383,7 @@ class Stager:
                 slot = self._make(self._size)
             if slot is None:
                 return  # push makes it, when it knows how large
-            if slot.is_idle():
+            if slot.may_begin():
                 slot.begin()
                 self._open = slot
                 return
