@@ -142,7 +142,7 @@ class _Slot:
         self._device = device
         self._mirror = gpu.Mirror(device.index, size)
         if self._mirror.delta == 0:
-            raise gpu.Error("the driver does not register host memory")
+            raise gpu.Error(f"the driver does not register host memory ({gpu.library().fl_gpu_error().decode()})")
         self.size = size
         self._held: Any = weakref.WeakSet()
         self._twin: Any = None  # weak, for its callback
@@ -311,6 +311,14 @@ class _InWorker:
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name) if name.startswith("__") else _NotHere(_SENT)
 
+    def _warn_of_copies(self) -> None:
+        """The slot that is open has a batch which is not the one that is pushed, so not this one's memory."""
+        if self._open is not None and not self._warned_of_copies:
+            self._warned_of_copies = True
+            warnings.warn("faultless.torch.Stager: a batch is pushed that is not what `collate` made (leave out "
+                          "pin_memory=True, and push before other work on it): it is copied once more, and the slot "
+                          "waits for the device", RuntimeWarning, stacklevel=4)
+
     def __call__(self, loader: Iterable[Any]) -> Iterator[Any]:
         raise _NotHere(_SENT)
 
@@ -333,7 +341,7 @@ class Stager:
         self._turn = 0
         self._size = _up(size, _PAGE)
         self._open: Optional[_Slot] = None
-        self._warned = False
+        self._warned = self._warned_of_copies = False
         if self.device.type == "cuda" and gpu._loaded is None:
             self._warn("faultless is not preloaded (start the program with `faultless python`)")
         elif self.device.type == "cuda":
@@ -356,6 +364,14 @@ class Stager:
             self._warned = True
             warnings.warn(f"faultless.torch.Stager: {why}: batches go the plain way", RuntimeWarning,
                           stacklevel=4)
+
+    def _warn_of_copies(self) -> None:
+        """The slot that is open has a batch which is not the one that is pushed, so not this one's memory."""
+        if self._open is not None and not self._warned_of_copies:
+            self._warned_of_copies = True
+            warnings.warn("faultless.torch.Stager: a batch is pushed that is not what `collate` made (leave out "
+                          "pin_memory=True, and push before other work on it): it is copied once more, and the slot "
+                          "waits for the device", RuntimeWarning, stacklevel=4)
 
     def __call__(self, loader: Iterable[Any]) -> Iterator[Any]:
         """The loader's batches, on the device."""
@@ -445,6 +461,7 @@ class Stager:
         if slot is None and self._open is not None and self._open.used == 0:
             slot = self._open
         elif slot is None:
+            self._warn_of_copies()
             self.begin()
             slot = self._open
             if self.stream is None:

@@ -170,6 +170,7 @@ def fake():
     captured()
     dropped_in_capture()
     ended_in_capture()
+    copied_between()
     forked()
     from_a_file()
     many_reads()
@@ -338,6 +339,18 @@ def ended_in_capture():
     assert FAKE["calls"](b"cuCtxSynchronize") == synchronized and FAKE["calls"](b"cuMemFree") == known + 2
     assert is_capturing()
     FAKE["capture"](current.stream.cuda_stream, False)
+
+
+def copied_between():
+    """A batch that was copied after `collate` made it arrives, and a warning says once what that costs."""
+    stager = faultless.torch.Stager("cuda:0", size=4 << 20)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for i, batch in enumerate(batches(stager, 6)):
+            copies = [t.clone() for t in batch]
+            del batch
+            assert all(arrived(t, i) for t in stager.push(copies))
+    assert ["not what `collate` made" in str(w.message) for w in seen] == [True], seen
 
 
 def from_a_file():
