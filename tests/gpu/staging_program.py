@@ -130,6 +130,10 @@ def page():
     assert names["loss"].isfinite() and len(names["x"]) == 600 % 256
     sys.argv[1:] = ["0"]
     runpy.run_path(f"{root}/examples/pytorch-staging/train.py")
+    module = runpy.run_path(f"{root}/examples/pytorch-staging/lightning_module.py")["Staged"]()
+    for _ in range(2):
+        assert module.transfer_batch_to_device([1, "a"], torch.device("cpu"), 0) == [1, "a"]
+    assert module.stager.device.type == "cpu"
 
 
 def batches(stager, n, sizes=(1 << 20, 4096, 100)):
