@@ -11,6 +11,7 @@ import collections
 import contextlib
 import copy
 import gc
+import json
 import os
 import pickle
 import re
@@ -20,6 +21,7 @@ import tempfile
 import threading
 import warnings
 
+import numpy
 import torch
 from torch.utils.data import DataLoader
 
@@ -118,11 +120,29 @@ def direct():
         os.close(file)
 
 
+def read_files(program):
+    x, y = torch.arange(24, dtype=torch.float32).view(2, 3, 4), torch.arange(5)
+    header = json.dumps({"other": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]},
+                         "images": {"dtype": "F32", "shape": [2, 3, 4], "data_offsets": [4, 100]}}).encode()
+    names = {"stager": faultless.torch.Stager("cpu")}
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/batch.safetensors", "wb") as f:
+            f.write(len(header).to_bytes(8, "little") + header + bytes(4) + x.numpy().tobytes())
+        numpy.save(f"{folder}/labels.npy", y.numpy())
+        was = os.getcwd()
+        os.chdir(folder)
+        exec(program, names)
+        os.chdir(was)
+    assert same(names["x"], x) and same(names["y"], y)
+
+
 def page():
-    """The page's first program runs as it stands; so does the example."""
+    """The page's first program and the one that reads files run as they stand; so do the examples."""
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
     with open(f"{root}/docs/gpu.md", encoding="utf-8") as f:
-        block = re.search(r"^    import.*\n(?:(?:    .*)?\n)*", f.read(), re.M).group(0)
+        blocks = re.findall(r"^    import.*\n(?:(?:    .*)?\n)*", f.read(), re.M)
+    block = blocks[0]
+    read_files(re.sub("^    ", "", next(b for b in blocks if "safetensors" in b), flags=re.M))
     model = torch.nn.Linear(8, 3)
     names = {"data": torch.utils.data.TensorDataset(torch.randn(600, 8), torch.randint(0, 3, (600,))), "model": model,
              "optimizer": torch.optim.SGD(model.parameters(), lr=0.1), "criterion": torch.nn.functional.cross_entropy}
