@@ -276,6 +276,10 @@ FL_API int fl_gpu_mirror_stats(struct fl_gpu_mirror *m, struct fl_gpu_mirror_sta
 FL_API void *fl_gpu_torch_alloc(ssize_t size, int device, void *stream);
 /* `stream` is the one of the allocation, and need not be there any more. */
 FL_API void fl_gpu_torch_free(void *p, ssize_t size, int device, void *stream);
+/* Likewise for a torch.cuda.MemPool, whose segments PyTorch's own allocator divides: without memory
+ * NULL, as that expects. A free gives it back to the driver, which waits for the device. */
+FL_API void *fl_gpu_torch_segment_alloc(ssize_t size, int device, void *stream);
+FL_API void fl_gpu_torch_segment_free(void *p, ssize_t size, int device, void *stream);
 /* set_record_stream_fn: a tensor's record_stream. */
 FL_API void fl_gpu_torch_record_stream(void *p, void *stream);
 /* set_init_fn: looks for the driver, and says so once when there is none. */

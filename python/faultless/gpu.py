@@ -6,7 +6,7 @@
 Handles are the library's own and stay for the process's life; nothing here opens a device unasked."""
 import ctypes
 import weakref
-from typing import Callable, Dict, Optional
+from typing import Dict, Optional
 
 # struct fl_gpu_pool_stats and struct fl_gpu_device_stats of <faultless/gpu.h>, in their order.
 POOL_FIELDS = (
@@ -153,9 +153,10 @@ class Pool:
 class Mirror:
     """`size` bytes of pinned memory in huge pages at `address`, and as many on the device, `delta`
     bytes further on (0: the driver does not register memory, and nothing can be copied). One thread
-    at a time. It ends with its last reference, after `wait`, which waits for the device's work."""
+    at a time. It ends with its last reference, when the device has done what it was given: the
+    driver's frees wait for that, and end no graph's capture as cuCtxSynchronize would."""
 
-    def __init__(self, device: int, size: int, wait: Callable[[], None]) -> None:
+    def __init__(self, device: int, size: int) -> None:
         handle, block = ctypes.c_void_p(), SlotOfMirror(size=size, align=4096, input=True)
         gpu, options = ctypes.c_void_p(), MirrorOptions()
         check(library().fl_gpu_open(device, ctypes.byref(gpu)))
@@ -170,7 +171,7 @@ class Mirror:
         self.size, self.address, self.delta = size, place.host, place.delta
         self._handle = handle
         # At the program's end memory is left to the kernel: kernels may still use it.
-        weakref.finalize(self, _end_mirror, handle, gpu, wait).atexit = False
+        weakref.finalize(self, _end_mirror, handle, gpu).atexit = False
 
     def begin(self) -> None:
         """Waits until what was copied from it last has been: it may be written."""
@@ -186,12 +187,8 @@ class Mirror:
                                            stream))
 
 
-def _end_mirror(mirror: ctypes.c_void_p, gpu: ctypes.c_void_p, wait: Callable[[], None]) -> None:
-    try:
-        wait()
-    except RuntimeError:  # a fork's child, or amid a graph's capture: it stays
-        return
-    if library().fl_gpu_mirror_destroy(mirror) == 0:  # else the library still has it
+def _end_mirror(mirror: ctypes.c_void_p, gpu: ctypes.c_void_p) -> None:
+    if library().fl_gpu_mirror_destroy(mirror) == 0:  # else the library still has it: a fork's child, say
         library().fl_gpu_close(gpu)
 
 

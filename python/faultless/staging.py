@@ -103,6 +103,15 @@ def _read_plainly(fd: int, t: Any, offset: int) -> Any:
     return t
 
 
+def _is_captured(stream: Any) -> bool:
+    """Into a graph. What cannot be asked counts as captured."""
+    try:
+        with torch.cuda.stream(stream):
+            return bool(torch.cuda.is_current_stream_capturing())
+    except RuntimeError:
+        return True
+
+
 class _Held:
     """Of the life of a host tensor's memory."""
 
@@ -115,7 +124,7 @@ class _Twin:
 
     def __init__(self, mirror: gpu.Mirror) -> None:
         self.mirror = mirror
-        self.address = mirror.address + mirror.delta
+        self.address = (mirror.address + mirror.delta) % (1 << 64)  # delta may be one down
         self.__cuda_array_interface__ = {"shape": (mirror.size,), "typestr": "|u1", "version": 3,
                                          "data": (self.address, False)}
 
@@ -131,9 +140,9 @@ class _Slot:
 
     def __init__(self, device: Any, size: int) -> None:
         self._device = device
-        self._mirror = gpu.Mirror(device.index, size, lambda: torch.cuda.synchronize(device))
+        self._mirror = gpu.Mirror(device.index, size)
         if self._mirror.delta == 0:
-            raise gpu.Error("the driver does not register host memory")
+            raise gpu.Error(f"the driver does not register host memory ({gpu.library().fl_gpu_error().decode()})")
         self.size = size
         self._held: Any = weakref.WeakSet()
         self._twin: Any = None  # weak, for its callback
@@ -148,11 +157,21 @@ class _Slot:
     def is_idle(self) -> bool:
         return not self._is_out and len(self._held) == 0
 
+    def may_begin(self) -> bool:
+        return self.is_idle() and not (self._is_unsent() and _is_captured(torch.cuda.current_stream(self._device)))
+
+    def _is_unsent(self) -> bool:
+        """The program may have copies of its own under way, on whichever stream."""
+        return self.is_open and self.used != 0
+
     def begin(self) -> None:
-        if self.is_open and self.used != 0:  # never sent; the program may have copies under way
+        if self._is_unsent():
             torch.cuda.synchronize(self._device)
         self._mirror.begin()
         self.is_open, self.used, self._ranges = True, 0, []
+
+    def spans(self, address: int) -> bool:
+        return 0 <= address - self._mirror.address < self.size
 
     def has(self, t: Any) -> bool:
         at = t.data_ptr() - self._mirror.address
@@ -193,6 +212,8 @@ class _Slot:
     def _order(self, stream: Any) -> None:
         """The stream's next copies come after what was done with the batch before."""
         if self._user is not None and self._user != stream:
+            if self._is_late and _is_captured(self._user):
+                raise gpu.Error("the stream that had the slot's last batch is captured into a graph")
             if self._is_late:
                 self._done.record(self._user)
             stream.wait_event(self._done)
@@ -218,9 +239,11 @@ class _Slot:
         twin = _Twin(self._mirror)
 
         def retire(_: Any) -> None:  # in whichever thread the last tensor goes
+            self._is_late = _is_captured(user)  # the graph would have the event
             try:
-                self._done.record(user)
-            except RuntimeError:  # amid a capture, say
+                if not self._is_late:
+                    self._done.record(user)
+            except RuntimeError:
                 self._is_late = True
             self._user = user
             self._is_out = False
@@ -254,6 +277,15 @@ def _collate(samples: List[Any], empty: Optional[Callable[..., Any]]) -> Any:
 _stagers: Any = weakref.WeakSet()
 
 
+def _is_in_slot(t: Any) -> bool:
+    """Of any Stager: its mirror would know nothing of a copy that has not ended."""
+    try:
+        at = t.data_ptr()
+    except RuntimeError:  # what has no one address may have part of it there
+        return True
+    return any(s is not None and s.spans(at) for stager in list(_stagers) for s in stager._slots)
+
+
 def _go_plainly() -> None:
     """In a fork's child: neither the device nor the slots' memory is there."""
     for stager in list(_stagers):
@@ -279,6 +311,14 @@ class _InWorker:
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name) if name.startswith("__") else _NotHere(_SENT)
 
+    def _warn_of_copies(self) -> None:
+        """The slot that is open has a batch which is not the one that is pushed, so not this one's memory."""
+        if self._open is not None and not self._warned_of_copies:
+            self._warned_of_copies = True
+            warnings.warn("faultless.torch.Stager: a batch is pushed that is not what `collate` made (leave out "
+                          "pin_memory=True, and push before other work on it): it is copied once more, and the slot "
+                          "waits for the device", RuntimeWarning, stacklevel=4)
+
     def __call__(self, loader: Iterable[Any]) -> Iterator[Any]:
         raise _NotHere(_SENT)
 
@@ -301,7 +341,7 @@ class Stager:
         self._turn = 0
         self._size = _up(size, _PAGE)
         self._open: Optional[_Slot] = None
-        self._warned = False
+        self._warned = self._warned_of_copies = False
         if self.device.type == "cuda" and gpu._loaded is None:
             self._warn("faultless is not preloaded (start the program with `faultless python`)")
         elif self.device.type == "cuda":
@@ -324,6 +364,14 @@ class Stager:
             self._warned = True
             warnings.warn(f"faultless.torch.Stager: {why}: batches go the plain way", RuntimeWarning,
                           stacklevel=4)
+
+    def _warn_of_copies(self) -> None:
+        """The slot that is open has a batch which is not the one that is pushed, so not this one's memory."""
+        if self._open is not None and not self._warned_of_copies:
+            self._warned_of_copies = True
+            warnings.warn("faultless.torch.Stager: a batch is pushed that is not what `collate` made (leave out "
+                          "pin_memory=True, and push before other work on it): it is copied once more, and the slot "
+                          "waits for the device", RuntimeWarning, stacklevel=4)
 
     def __call__(self, loader: Iterable[Any]) -> Iterator[Any]:
         """The loader's batches, on the device."""
@@ -351,7 +399,7 @@ class Stager:
                 slot = self._make(self._size)
             if slot is None:
                 return  # push makes it, when it knows how large
-            if slot.is_idle():
+            if slot.may_begin():
                 slot.begin()
                 self._open = slot
                 return
@@ -383,13 +431,13 @@ class Stager:
         copy, and the current stream waits for that. A host tensor is not to be written after."""
         if self.device.type == "cpu":
             return batch
-        if self.stream is not None and torch.cuda.is_current_stream_capturing():
+        if self.stream is not None and _is_captured(torch.cuda.current_stream(self.device)):
             raise gpu.Error("the current stream is captured into a graph: push before, and copy the batch in the graph")
         tensors: List[Any] = []
         _walk(batch, lambda t: tensors.append(t) if _is_plain(t) else None, lambda other: None)
         slot = self._home(tensors) if self.stream is not None and tensors else None
         if slot is None:
-            return self._move(batch, lambda t: t.to(self.device, non_blocking=True))
+            return self._move(batch, lambda t: t.to(self.device, non_blocking=not _is_in_slot(t)))
         stay = slot.in_place(tensors)
         packed = [t if i in stay else _pack(slot, t) for i, t in enumerate(tensors)]
         twins = iter(slot.send(packed, self.stream))
@@ -413,6 +461,7 @@ class Stager:
         if slot is None and self._open is not None and self._open.used == 0:
             slot = self._open
         elif slot is None:
+            self._warn_of_copies()
             self.begin()
             slot = self._open
             if self.stream is None:

@@ -187,21 +187,21 @@ def use(strategy: str = "auto", pinned: bool = True) -> bool:
 
 
 def mem_pool(**options: Any) -> Any:
-    """torch.cuda.MemPool(**options) whose segments come from faultless's pools:
+    """torch.cuda.MemPool(**options) whose segments are faultless's:
 
         with torch.cuda.use_mem_pool(faultless.torch.mem_pool()):
             train()
 
     PyTorch's own allocator divides them, so that all that rests on it goes on working: snapshots,
-    graphs, torch.compile. Not after `use`, which takes that allocator's place. Raises
-    faultless.gpu.Error where it cannot be had."""
+    graphs, torch.compile. `faultless.gpu.device_stats` counts them. Not after `use`, which takes
+    that allocator's place. Raises faultless.gpu.Error where it cannot be had."""
     import torch
     if _allocator is not None:
         raise gpu.Error("faultless.torch.use has taken the place of PyTorch's allocator")
     if torch.version.cuda is None or not hasattr(torch.cuda, "MemPool"):
         raise gpu.Error(f"PyTorch {torch.__version__} has no torch.cuda.MemPool (2.5 with CUDA has)")
-    allocator = torch.cuda.memory.CUDAPluggableAllocator(gpu.library_path(), "fl_gpu_torch_alloc",
-                                                         "fl_gpu_torch_free")
+    allocator = torch.cuda.memory.CUDAPluggableAllocator(gpu.library_path(), "fl_gpu_torch_segment_alloc",
+                                                         "fl_gpu_torch_segment_free")
     _kept.append(allocator)  # segments may be given back after the pool has gone
     return torch.cuda.MemPool(allocator.allocator(), **options)
 

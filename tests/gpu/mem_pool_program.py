@@ -1,14 +1,15 @@
 """What PyTorch's tests of its allocator (test/test_cuda.py) ask of a MemPool, asked of ours: each is said
 anew, and bears the name that it has there. Only those that submit nothing: memory is torch.empty's. The
 runtime is a stand-in, which gives no memory itself, and the driver the fake. Asserts; ends with 0."""
+import ctypes
 import gc
 import threading
 
 import torch
 import faultless.torch
+from staging_fake import FAKE, current, enter
 
 torch.cuda.is_available = lambda: True
-OURS = faultless.torch.pool()
 
 
 def empty(mib):
@@ -20,9 +21,13 @@ def within(pool, *sizes):
         return [empty(mib) for mib in sizes]
 
 
+def ours():
+    return faultless.gpu.device_stats(0)
+
+
 def held():
     """MiB that PyTorch has from us."""
-    return OURS.stats()["occupied_bytes"] >> 20
+    return ours()["occupied_bytes"] >> 20
 
 
 def refused(mib):
@@ -65,9 +70,9 @@ def test_mempool_with_allocator():
     assert pool.use_count() == 1 and held() == 4
     assert [s["total_size"] for s in pool.snapshot()] == [2 << 20] * 2
     kept.clear()
-    asked = OURS.stats()["allocs"]
+    asked = ours()["allocs"]
     within(pool, 1, 1)
-    assert held() == 4 and OURS.stats()["allocs"] == asked
+    assert held() == 4 and ours()["allocs"] == asked
 
 
 def test_mempool_empty_cache_inactive():
@@ -82,7 +87,7 @@ def test_mempool_empty_cache_inactive():
 def test_tensor_delete_after_allocator_delete():
     """And the allocator, which no one but PyTorch keeps."""
     library = faultless.gpu.library_path()
-    names = "fl_gpu_torch_alloc", "fl_gpu_torch_free"
+    names = "fl_gpu_torch_segment_alloc", "fl_gpu_torch_segment_free"
     allocator = torch.cuda.memory.CUDAPluggableAllocator(library, *names)
     pool = torch.cuda.MemPool(allocator.allocator())
     kept = within(pool, 1)
@@ -189,13 +194,32 @@ def test_memory_snapshot():
 
 
 def test_out_of_memory():
-    """One request that cannot be, and one too many; then one that can."""
+    """One request that cannot be, and one too many; then one that can. PyTorch counts what was refused, and tells."""
+    told, known = [], torch.cuda.memory_stats()["num_ooms"]
+    torch._C._cuda_attach_out_of_memory_observer(lambda *about: told.append(about))
     with torch.cuda.use_mem_pool(faultless.torch.mem_pool()):
         assert refused(1 << 30)
         kept = [empty(600)]
         assert refused(600)
         kept.clear()
         kept.append(empty(600))
+    assert torch.cuda.memory_stats()["num_ooms"] - known == len(told) == 2
+
+
+def segments_of_a_capture():
+    """What was taken while a stream was captured goes back as any other."""
+    allocate, free = faultless.gpu.library().fl_gpu_torch_segment_alloc, faultless.gpu.library().fl_gpu_torch_segment_free
+    allocate.argtypes, allocate.restype = [ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p], ctypes.c_void_p
+    free.argtypes, free.restype = [ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p], None
+    enter()
+    stream = current.stream.cuda_stream
+    for _ in range(4):
+        FAKE["capture"](stream, True)
+        at = allocate(20 << 20, 0, stream)
+        FAKE["capture"](stream, False)
+        assert at and held() == 20
+        free(at, 20 << 20, 0, stream)
+    assert ours()["held_bytes"] == 0 and not allocate(1 << 40, 0, stream) and not allocate(-1, 0, stream)
 
 
 if __name__ == "__main__":
@@ -205,5 +229,6 @@ if __name__ == "__main__":
         case()
         gc.collect()
         torch.cuda.empty_cache()
-        assert held() == 0 == torch.cuda.memory_reserved(), f"{case.__name__} leaves memory: {OURS.stats()}"
+        assert held() == 0 == torch.cuda.memory_reserved(), f"{case.__name__} leaves memory: {ours()}"
+    segments_of_a_capture()
     print(f"{len(cases)} of PyTorch {torch.__version__}'s tests")

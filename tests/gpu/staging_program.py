@@ -8,9 +8,10 @@
 
 Asserts; ends with 0."""
 import collections
+import contextlib
 import copy
-import ctypes
 import gc
+import json
 import os
 import pickle
 import re
@@ -20,6 +21,7 @@ import tempfile
 import threading
 import warnings
 
+import numpy
 import torch
 from torch.utils.data import DataLoader
 
@@ -27,95 +29,9 @@ import faultless.gpu
 import faultless.torch
 from faultless import staging
 from raising import raises
+from staging_fake import FAKE, Event, Stream, current, enter, is_capturing, on, stand_in, waits
 
 Pair = collections.namedtuple("Pair", "left right")
-driver = ctypes.CDLL(os.environ["FAULTLESS_GPU_DRIVER"])
-
-
-def fake_table():
-    """fake_cuda.h's functions by name: the table has them in its order."""
-    with open(os.path.join(os.path.dirname(__file__), "fake_cuda.h"), encoding="utf-8") as f:
-        text = f.read()
-    names = re.findall(r"\(\*(\w+)\)\(", re.sub(r"/\*.*?\*/", "", text[text.index("struct fake_cuda {"):], flags=re.S))
-    names = [n for n in names if n != "fn"]
-    table = (ctypes.c_void_p * len(names)).in_dll(driver, "fake_cuda")
-    size, u64, pointer, number = ctypes.c_size_t, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint
-    kinds = {"kernel": (ctypes.c_int, pointer, u64, size, u64, size, ctypes.c_ubyte), "races": (number,),
-             "host_access": (None, pointer, size, ctypes.c_bool), "holds": (ctypes.c_bool, u64, size, ctypes.c_ubyte),
-             "violations": (number,), "capture": (None, pointer, ctypes.c_bool), "report": (ctypes.c_char_p,), "calls": (u64, ctypes.c_char_p),
-             "copies": (u64,), "schedule": (None, ctypes.c_int, u64), "pageable_copies": (u64,)}
-    return {n: ctypes.CFUNCTYPE(*kinds[n])(table[names.index(n)]) for n in kinds}
-
-
-class Stream:
-    """As torch.cuda.Stream, of the driver's."""
-
-    def __init__(self, device=None):
-        made = ctypes.c_void_p()
-        assert driver.cuStreamCreate(ctypes.byref(made), 1) == 0
-        self.cuda_stream = made.value
-
-    def wait_event(self, event):
-        waits.append((self.cuda_stream, event))
-        assert driver.cuStreamWaitEvent(ctypes.c_void_p(self.cuda_stream), event.handle, 0) == 0
-
-
-class Event:
-    def __init__(self):
-        self.handle = ctypes.c_void_p()
-        assert driver.cuEventCreate(ctypes.byref(self.handle), 2) == 0
-
-    def record(self, stream):
-        assert driver.cuEventRecord(self.handle, ctypes.c_void_p(stream.cuda_stream)) == 0
-
-
-waits = []
-current = threading.local()
-
-
-def enter():
-    """This thread's context and current stream."""
-    context = ctypes.c_void_p()
-    assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
-    assert driver.cuCtxSetCurrent(context) == 0
-    current.stream = Stream()
-
-
-def device_bytes(twin, device):
-    """Over the device's memory itself, which must not be touched, of the twin's life."""
-    buffer = (ctypes.c_ubyte * twin.mirror.size).from_address(twin.address)
-    buffer.twin = twin
-    return torch.frombuffer(buffer, dtype=torch.uint8)
-
-
-def host(slot, at, size, dtype, inner=staging._Slot.host):
-    """What the host is given it writes to; what was read into it, not."""
-    if any(first <= at < last for first, last in slot._ranges):
-        FAKE["host_access"](slot._mirror.address + at, size, True)
-    return inner(slot, at, size, dtype)
-
-
-def stand_in():
-    driver.cuInit(0)
-    enter()
-    torch.cuda.Stream, torch.cuda.Event = Stream, Event
-    torch.cuda.current_stream = lambda device=None: current.stream
-    torch.cuda.current_device = lambda: 0
-    torch.cuda.is_current_stream_capturing = is_capturing
-    torch.cuda.synchronize = lambda device=None: check(driver.cuCtxSynchronize())
-    staging._device_bytes = device_bytes
-    staging._Slot.host = host
-
-
-def check(code):
-    if code != 0:
-        raise RuntimeError(f"the driver says {code}")
-
-
-def is_capturing():
-    status = ctypes.c_int()
-    check(driver.cuStreamIsCapturing(ctypes.c_void_p(current.stream.cuda_stream), ctypes.byref(status)))
-    return status.value != 0
 
 
 def compute(fake, tensors, values):
@@ -204,11 +120,29 @@ def direct():
         os.close(file)
 
 
+def read_files(program):
+    x, y = torch.arange(24, dtype=torch.float32).view(2, 3, 4), torch.arange(5)
+    header = json.dumps({"other": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]},
+                         "images": {"dtype": "F32", "shape": [2, 3, 4], "data_offsets": [4, 100]}}).encode()
+    names = {"stager": faultless.torch.Stager("cpu")}
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/batch.safetensors", "wb") as f:
+            f.write(len(header).to_bytes(8, "little") + header + bytes(4) + x.numpy().tobytes())
+        numpy.save(f"{folder}/labels.npy", y.numpy())
+        was = os.getcwd()
+        os.chdir(folder)
+        exec(program, names)
+        os.chdir(was)
+    assert same(names["x"], x) and same(names["y"], y)
+
+
 def page():
-    """The page's first program runs as it stands; so does the example."""
+    """The page's first program and the one that reads files run as they stand; so do the examples."""
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
     with open(f"{root}/docs/gpu.md", encoding="utf-8") as f:
-        block = re.search(r"^    import.*\n(?:(?:    .*)?\n)*", f.read(), re.M).group(0)
+        blocks = re.findall(r"^    import.*\n(?:(?:    .*)?\n)*", f.read(), re.M)
+    block = blocks[0]
+    read_files(re.sub("^    ", "", next(b for b in blocks if "safetensors" in b), flags=re.M))
     model = torch.nn.Linear(8, 3)
     names = {"data": torch.utils.data.TensorDataset(torch.randn(600, 8), torch.randint(0, 3, (600,))), "model": model,
              "optimizer": torch.optim.SGD(model.parameters(), lr=0.1), "criterion": torch.nn.functional.cross_entropy}
@@ -216,6 +150,10 @@ def page():
     assert names["loss"].isfinite() and len(names["x"]) == 600 % 256
     sys.argv[1:] = ["0"]
     runpy.run_path(f"{root}/examples/pytorch-staging/train.py")
+    module = runpy.run_path(f"{root}/examples/pytorch-staging/lightning_module.py")["Staged"]()
+    for _ in range(2):
+        assert module.transfer_batch_to_device([1, "a"], torch.device("cpu"), 0) == [1, "a"]
+    assert module.stager.device.type == "cpu"
 
 
 def batches(stager, n, sizes=(1 << 20, 4096, 100)):
@@ -252,7 +190,11 @@ def fake():
     others(stager)
     views()
     refused()
+    pushed_twice()
     captured()
+    dropped_in_capture()
+    ended_in_capture()
+    copied_between()
     forked()
     from_a_file()
     many_reads()
@@ -340,7 +282,7 @@ def views():
     assert [t.stride() for t in batch] == [t.clone().stride() for t in given]
     ranges = sorted((t.data_ptr(), t.data_ptr() + t.numel()) for t in batch)
     assert all(a[1] <= b[0] for a, b in zip(ranges, ranges[1:])), ranges
-    assert batch[0].data_ptr() - stager._slots[1]._mirror.delta == x.data_ptr()  # the first has not moved
+    assert (batch[0].data_ptr() - stager._slots[1]._mirror.delta) % (1 << 64) == x.data_ptr()  # the first has not moved
 
 
 def refused():
@@ -359,6 +301,23 @@ def refused():
     assert all(slot.is_idle() for slot in stager._slots)
 
 
+def pushed_twice():
+    """What goes the plain way out of a slot has left it when push returns; other memory is not waited for."""
+    stager = faultless.torch.Stager("cuda:0", size=4 << 20)
+    made = []
+    for i in range(2):
+        made.append(stager.collate([torch.full((100,), i, dtype=torch.uint8)] * 2))
+        stager.push(made[-1:])
+    asked = []
+    plain_to = torch.Tensor.to
+    torch.Tensor.to = lambda self, *_, **how: asked.append(how["non_blocking"]) or self  # there is no device
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        stager.push([made[0], torch.ones(3), made[1]])
+    torch.Tensor.to = plain_to
+    assert asked == [False, True, False], asked
+
+
 def captured():
     """While the current stream is captured push says so, and neither the capture nor the batch is lost."""
     stager = faultless.torch.Stager("cuda:0", size=4 << 20)
@@ -368,6 +327,54 @@ def captured():
         stager.push(batch)
     FAKE["capture"](current.stream.cuda_stream, False)
     assert all(arrived(t, 0) for t in stager.push(batch)) and FAKE["copies"]() == known + 1
+
+
+def dropped_in_capture():
+    """A batch's last tensor goes while its stream is captured: its slot is used again after that, in order;
+    another stream's push before then says why it cannot be."""
+    stager, mine = faultless.torch.Stager("cuda:0", size=4 << 20), current.stream
+    first = stager.push([torch.full((100,), 1, dtype=torch.uint8)])
+    compute(FAKE, first, [1])
+    FAKE["capture"](mine.cuda_stream, True)
+    del first
+    with on(Stream()):
+        for i in range(2):
+            expected = raises(faultless.gpu.Error, "last batch is captured") if i else contextlib.nullcontext()
+            with expected:
+                del stager.push([torch.full((100,), 2, dtype=torch.uint8)])[:]
+    assert is_capturing()
+    FAKE["capture"](mine.cuda_stream, False)
+    steady(stager, 6)
+
+
+def ended_in_capture():
+    """What ends or begins while a stream is captured leaves the capture as it is, and waits for kernels."""
+    stager, known = faultless.torch.Stager("cuda:0", size=4 << 20), FAKE["calls"](b"cuMemFree")
+    batch = stager.push([torch.full((100,), 1, dtype=torch.uint8)])
+    compute(FAKE, batch, [1])
+    del batch
+    for unsent in batches(stager, 2):
+        del unsent  # never pushed
+    FAKE["capture"](current.stream.cuda_stream, True)
+    synchronized = FAKE["calls"](b"cuCtxSynchronize")
+    stager.begin()
+    stager = None
+    gc.collect()
+    assert FAKE["calls"](b"cuCtxSynchronize") == synchronized and FAKE["calls"](b"cuMemFree") == known + 2
+    assert is_capturing()
+    FAKE["capture"](current.stream.cuda_stream, False)
+
+
+def copied_between():
+    """A batch that was copied after `collate` made it arrives, and a warning says once what that costs."""
+    stager = faultless.torch.Stager("cuda:0", size=4 << 20)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for i, batch in enumerate(batches(stager, 6)):
+            copies = [t.clone() for t in batch]
+            del batch
+            assert all(arrived(t, i) for t in stager.push(copies))
+    assert ["not what `collate` made" in str(w.message) for w in seen] == [True], seen
 
 
 def from_a_file():
@@ -442,5 +449,4 @@ def threads():
 
 
 if __name__ == "__main__":
-    FAKE = fake_table()
     {f.__name__: f for f in (loader, page, fake, threads)}[sys.argv[1]]()

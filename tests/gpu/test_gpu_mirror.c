@@ -209,6 +209,35 @@ static uint64_t copies_of_push(size_t align, void *stream, bool batch)
     return n;
 }
 
+/* Three copies, or a batch of them, the second of which, or all, the driver refuses. */
+static void counts_what_is_submitted(const char *call, unsigned nth, bool batch, uint64_t copies)
+{
+    struct fl_gpu_slot slot[3];
+    struct fl_gpu_mirror_stats s = {.size = sizeof s};
+    void *stream = gpu_stream();
+
+    for (size_t i = 0; i < 3; i++) {
+        slot[i] = (struct fl_gpu_slot){.size = KIB(4), .align = MIB(1), .input = true};
+    }
+    struct fl_gpu_mirror *m = mirror_of_blocks(slot, 3);
+    m->has_batch = m->has_batch && batch;
+    (void)mirror_begin(m);
+    fake->refuse(call, nth, FL_CUDA_ERROR_UNKNOWN, false);
+    assert_int_equal(fl_gpu_mirror_push(m, stream), -EIO);
+    fake->refuse(NULL, 0, 0, false);
+    assert_ok(fl_gpu_mirror_stats(m, &s));
+    assert_int_equal(s.copies, copies);
+    assert_int_equal(s.copied_bytes, copies * KIB(4));
+    mirror_end(m);
+    gpu_stream_end(stream);
+}
+
+GPU_FAKE_TEST(a_refused_copy_is_not_counted)
+{
+    counts_what_is_submitted("cuMemcpyHtoDAsync", 2, false, 1);
+    counts_what_is_submitted("cuMemcpyBatchAsync", 1, true, 0);
+}
+
 GPU_FAKE_TEST(a_step_is_as_few_copies_as_pay)
 {
     void *stream = gpu_stream();

@@ -352,4 +352,83 @@ GPU_FAKE_TEST(what_another_frees_meanwhile_is_found)
     pool_end(pool);
 }
 
+/* ---- two that wait for one stream ---- */
+
+/* 1: the other thread has its events recorded; 2: so has this one; 3: the other waits by an event
+ * of this one's, in its hands; 4: this one is done, or the other has waited long enough. */
+static _Atomic int phase;
+static void *shared_by, *freed_on;
+static _Thread_local bool is_other;
+static fl_CUresult (*plain_record)(fl_CUevent e, fl_CUstream s);
+static fl_CUresult (*plain_synchronize)(fl_CUevent e);
+
+static void until(int least)
+{
+    while (phase < least) {
+        (void)sched_yield();
+    }
+}
+
+static fl_CUresult record_by_turns(fl_CUevent e, fl_CUstream s)
+{
+    fl_CUresult code = plain_record(e, s);
+
+    if (s == freed_on && phase < 3) {
+        phase = is_other ? 1 : 2;
+        until(is_other ? 2 : 3);
+    }
+    return code;
+}
+
+static fl_CUresult synchronize_slowly(fl_CUevent e)
+{
+    if (is_other && phase == 2) {
+        phase = 3;
+        for (unsigned i = 0; i < 10000 && phase < 4; i++) {
+            (void)sched_yield();
+        }
+    }
+    return plain_synchronize(e);
+}
+
+static void *frees_its_own(void *at)
+{
+    is_other = true;
+    if (gpu_calls.cuCtxSetCurrent(gpu->context) == 0) {
+        other.rc = fl_gpu_pool_free(pool, *(uint64_t *)at, freed_on);
+    }
+    return NULL;
+}
+
+GPU_FAKE_TEST(an_event_in_another_threads_hands_is_waited_for)
+{
+    uint64_t x[2];
+
+    pool = POOL(FL_GPU_UNPOOLED, o.target = FL_GPU_PINNED);
+    shared_by = gpu_stream();
+    freed_on = gpu_stream();
+    for (unsigned i = 0; i < 2; i++) {
+        x[i] = pool_take(pool, 4096, NULL);
+        assert_int_equal(fl_gpu_pool_record_stream(pool, x[i], shared_by), 0);
+    }
+    plain_record = fl_cuda.cuEventRecord;
+    plain_synchronize = fl_cuda.cuEventSynchronize;
+    fl_cuda.cuEventRecord = record_by_turns;
+    fl_cuda.cuEventSynchronize = synchronize_slowly;
+    phase = 0;
+    other.rc = -1;
+    assert_int_equal(pthread_create(&other.thread, NULL, frees_its_own, &x[0]), 0);
+    until(1);
+    int rc = fl_gpu_pool_free(pool, x[1], freed_on);
+    phase = 4;
+    assert_int_equal(pthread_join(other.thread, NULL), 0);
+    fl_cuda.cuEventRecord = plain_record;
+    fl_cuda.cuEventSynchronize = plain_synchronize;
+    assert_int_equal(rc, 0);
+    assert_int_equal(other.rc, 0);
+    pool_end(pool);
+    gpu_stream_end(shared_by);
+    gpu_stream_end(freed_on);
+}
+
 GPU_MAIN("test_gpu_pool_threads")

@@ -48,10 +48,11 @@ int fl_mirror_refuse_capture(fl_CUstream stream)
 static int copy(struct fl_gpu_mirror *m, uintptr_t host, size_t len, fl_CUstream stream, bool in)
 {
     unsigned n = 0;
+    size_t done = 0, part;
     int rc = 0;
 
     fl_assert(m->host.chunk != 0 && host - m->map.host < m->map.len);
-    for (size_t done = 0, part; done < len && rc == 0; done += part) {
+    for (; done < len && rc == 0; done += rc == 0 ? part : 0) {
         uintptr_t from = host + done;
         size_t left = m->host.chunk - (from - m->host.range.base) % m->host.chunk;
         part = fl_min(len - done, left);
@@ -61,9 +62,9 @@ static int copy(struct fl_gpu_mirror *m, uintptr_t host, size_t len, fl_CUstream
                                  "cuMemcpyHtoDAsync", part)
                 : fl_cuda_status(fl_cuda.cuMemcpyDtoHAsync(p, twin_of(m, from), part, stream),
                                  "cuMemcpyDtoHAsync", part);
-        n++;
+        n += rc == 0;
     }
-    fl_gpu_note_copies(&m->track, n, len);
+    fl_gpu_note_copies(&m->track, n, done);
     return rc;
 }
 
@@ -141,7 +142,9 @@ static bool push_batch(struct fl_gpu_mirror *m, uintptr_t slot, fl_CUstream stre
         return false;
     }
     *out_rc = fl_cuda_status(code, "cuMemcpyBatchAsync", bytes);
-    fl_gpu_note_copies(&m->track, (unsigned)m->runs, bytes);
+    if (*out_rc == 0) {
+        fl_gpu_note_copies(&m->track, (unsigned)m->runs, bytes);
+    }
     return true;
 }
 

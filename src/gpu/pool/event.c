@@ -226,7 +226,9 @@ int fl_stream_wait(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_po
     }
     /* What is there may be in another thread's hands. */
     if (t->last == NULL || t->last->covers < stamp) {
-        rc = t->lasts && !t->is_gone ? fl_stream_cover(p, t, true) : -EPERM;
+        rc = t->lasts && !t->is_gone ? fl_stream_cover(p, t, true)
+             : t->covered >= stamp   ? -EAGAIN
+                                     : -EPERM;
     }
     if (rc != 0 || t->last == NULL || t->last->covers < stamp) {
         return rc != 0 ? rc : -EAGAIN;

@@ -2,6 +2,7 @@
 #include "gpu/pool/pool.h"
 
 #include <errno.h>
+#include <sched.h>
 
 enum { SIZE_SHIFT_MOST = 47 };
 
@@ -128,6 +129,19 @@ static int cover_users(struct fl_gpu_pool *p, struct fl_pool_stream *s,
     return told == 0 || rc == -EINPROGRESS ? rc : told;
 }
 
+/* As fl_stream_wait, for the caller, until no other thread has the event. Lock: likewise. */
+static int wait_for(struct fl_gpu_pool *p, struct fl_pool_stream *s, uint64_t stamp)
+{
+    int rc;
+
+    while ((rc = fl_stream_wait(p, NULL, s, stamp)) == -EAGAIN && !fl_pool_is_shut(p)) {
+        fl_lock_release(&p->lock);
+        (void)sched_yield();
+        fl_lock_acquire(&p->lock);
+    }
+    return rc;
+}
+
 /* Whatever has been submitted is done with the block, or will be before the driver gives it to
  * another thread. Lock: held, given up for the driver. */
 static int wait_for_users(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_block *b)
@@ -139,9 +153,9 @@ static int wait_for_users(struct fl_gpu_pool *p, struct fl_pool_stream *s, struc
     uint64_t stamp = stamp_users(p, s, b->use);
     int rc = cover_users(p, s, b->use, true);
     for (struct fl_pool_use *u = b->use; u != NULL && rc == 0; u = u->next) {
-        rc = fl_stream_wait(p, NULL, u->stream, u->stamp);
+        rc = wait_for(p, u->stream, u->stamp);
     }
-    rc = rc == 0 ? fl_stream_wait(p, NULL, s, stamp) : rc;
+    rc = rc == 0 ? wait_for(p, s, stamp) : rc;
     rc = rc == -EPERM && has_gone ? fl_stream_sync_all(p) : rc;
     return rc == -EPERM || rc == -EAGAIN ? -EBUSY : rc;
 }

@@ -299,7 +299,8 @@ int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool asks);
  * if one is missing. -EPERM: it is, and cannot be. */
 int fl_stream_ask(struct fl_gpu_pool *p, struct fl_pool_stream *s);
 /* `s` waits for what `t` freed up to `stamp`, and what `t` has freed becomes `s`'s. Pinned, or `s`
- * is NULL: the caller waits. 0 or as fl_stream_ask. */
+ * is NULL: the caller waits. 0 or as fl_stream_ask; -EAGAIN: the event is in another thread's
+ * hands. */
 int fl_stream_wait(struct fl_gpu_pool *p, struct fl_pool_stream *s, struct fl_pool_stream *t,
                    uint64_t stamp);
 /* Waits until all that events cover is safe. */

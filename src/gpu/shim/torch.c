@@ -161,6 +161,44 @@ void fl_gpu_torch_free(void *p, ssize_t size, int device, void *stream)
     }
 }
 
+/* ---- segments ---- */
+
+/* What PyTorch's own allocator divides it frees as by cudaFree: a graph that used it may run on
+ * any stream, which the driver's free waits for. */
+static void choose_for_segments(struct fl_gpu_pool_options *o)
+{
+    o->strategy = FL_GPU_UNPOOLED;
+    o->gc_gb = 0;
+}
+
+static struct fl_shim segments = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+                                  .choose = choose_for_segments};
+
+void *fl_gpu_torch_segment_alloc(ssize_t size, int device, void *stream)
+{
+    struct fl_gpu_pool *p = size >= 0 ? fl_shim_pool(&segments, device, true) : NULL;
+    uint64_t address = 0;
+
+    if (p == NULL || fl_gpu_pool_alloc(p, (size_t)size, stream, &address) != 0) {
+        return NULL;
+    }
+    return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+void fl_gpu_torch_segment_free(void *p, ssize_t size, int device, void *stream)
+{
+    struct fl_gpu_pool *of = fl_shim_pool(&segments, device, false);
+
+    (void)size;
+    if (p == NULL || of == NULL || fl_gpu_is_forked()) {
+        return;
+    }
+    int rc = fl_pool_free(of, (uintptr_t)p, stream, false);
+    if (rc == -ENOENT || rc == -EIO) {
+        fl_shim_complain(&told_free, "PyTorch frees what was not freed: ");
+    }
+}
+
 void fl_gpu_torch_record_stream(void *p, void *stream)
 {
     int rc = -ENOENT;
