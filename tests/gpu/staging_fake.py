@@ -23,7 +23,7 @@ def fake_table():
     kinds = {"kernel": (ctypes.c_int, pointer, u64, size, u64, size, ctypes.c_ubyte), "races": (number,),
              "host_access": (None, pointer, size, ctypes.c_bool), "holds": (ctypes.c_bool, u64, size, ctypes.c_ubyte),
              "violations": (number,), "capture": (None, pointer, ctypes.c_bool), "report": (ctypes.c_char_p,), "calls": (u64, ctypes.c_char_p),
-             "copies": (u64,), "schedule": (None, ctypes.c_int, u64), "pageable_copies": (u64,)}
+             "copies": (u64,), "set": (None, ctypes.c_int, u64), "schedule": (None, ctypes.c_int, u64), "pageable_copies": (u64,)}
     return {n: ctypes.CFUNCTYPE(*kinds[n])(table[names.index(n)]) for n in kinds}
 
 

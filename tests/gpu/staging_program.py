@@ -195,6 +195,7 @@ def fake():
     dropped_in_capture()
     ended_in_capture()
     copied_between()
+    unregistered()
     forked()
     from_a_file()
     many_reads()
@@ -375,6 +376,17 @@ def copied_between():
             del batch
             assert all(arrived(t, i) for t in stager.push(copies))
     assert ["not what `collate` made" in str(w.message) for w in seen] == [True], seen
+
+
+def unregistered():
+    """Where the driver registers no memory, the warning has its reason."""
+    stager = faultless.torch.Stager("cuda:0", size=4 << 20)
+    FAKE["set"](6, 4096)  # FAKE_CUDA_REGISTER_MAX
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        stager.begin()
+    FAKE["set"](6, (1 << 64) - 1)
+    assert ["(cuMemHostRegister" in str(w.message) for w in seen] == [True], [str(w.message) for w in seen]
 
 
 def from_a_file():
