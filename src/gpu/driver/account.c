@@ -5,11 +5,16 @@
 
 #include <errno.h>
 
-enum { HUGE = 2 * FL_MIB };
+enum { HUGE = 2 * FL_MIB, GRAIN = 512 /* of what the driver takes */ };
 
 size_t fl_gpu_cost(size_t len)
 {
     return len >= HUGE / 2 && len <= SIZE_MAX - HUGE ? fl_align_up(len, HUGE) : len;
+}
+
+static size_t booked(size_t len)
+{
+    return len <= SIZE_MAX - HUGE ? fl_align_up(fl_gpu_cost(len), GRAIN) : len;
 }
 
 static struct fl_lock lock;
@@ -72,7 +77,8 @@ size_t fl_gpu_account_room(const struct fl_gpu *gpu)
     if (limit == SIZE_MAX) {
         return SIZE_MAX;
     }
-    return room < HUGE ? fl_min(room, HUGE / 2 - 1) : fl_align_down(room, HUGE);
+    return fl_align_down(room < HUGE ? fl_min(room, HUGE / 2 - 1) : room,
+                         room < HUGE ? GRAIN : HUGE);
 }
 
 int fl_gpu_account_take(const struct fl_gpu *gpu, size_t len)
@@ -81,8 +87,8 @@ int fl_gpu_account_take(const struct fl_gpu *gpu, size_t len)
 
     fl_lock_acquire(&lock);
     size_t limit = limit_of(a);
-    bool right = a->held <= limit && fl_gpu_cost(len) <= limit - a->held;
-    a->held += right ? fl_gpu_cost(len) : 0;
+    bool right = a->held <= limit && booked(len) <= limit - a->held;
+    a->held += right ? booked(len) : 0;
     a->peak = fl_max(a->peak, a->held);
     fl_assert(!right || (a->held <= limit && a->held <= a->peak));
     fl_lock_release(&lock);
@@ -94,7 +100,7 @@ void fl_gpu_account_give(const struct fl_gpu *gpu, size_t len)
     struct account *a = account_of(gpu);
 
     fl_lock_acquire(&lock);
-    a->held -= fl_min(fl_gpu_cost(len), a->held);
+    a->held -= fl_min(booked(len), a->held);
     fl_lock_release(&lock);
 }
 
