@@ -8,8 +8,8 @@
  * Invariants, checked by fl_heap_check:
  * H1  free extents lie in `data`, at multiples of FL_HEAP_UNIT; no two of them touch.
  * H2  used_bytes and the free extents' bytes together are `data`.
- * H3  made >= blocks + 1, or half of the units and one: so many free extents there can be, and a free
- *     never wants memory. */
+ * H3  made >= blocks + 1, or half of the units and one: so many free extents there can be, and a
+ *     free never wants memory. */
 #ifndef FL_HEAP_HEAP_H
 #define FL_HEAP_HEAP_H
 
