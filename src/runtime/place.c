@@ -33,14 +33,7 @@ static struct {
     struct fl_cpu_ids cpus[FL_NODES]; /* all of each node */
     struct spread spread[FL_SPREADS]; /* any thread's, by `key` */
     _Atomic bool refused;             /* mbind is */
-    size_t left
-        [FL_NODES]; /* bytes that may come in before the node is looked at again. Lock: region */
-    struct fl_numa_scratch room; /* likewise */
     /* The worker's. */
-    struct fl_numa_scratch seen_room;
-    uint64_t
-        seen[FL_NODES]; /* bytes that each node had room for when it looked, less what it took */
-    uint64_t seen_ns[FL_NODES]; /* monotonic; 0: it did not look yet */
     struct fl_cpu_ids worker;
     bool moved, placing;
     int worker_mode;
@@ -159,61 +152,6 @@ static void mapped_own(struct fl_range range)
     if (place.bind && !atomic_load(&place.refused)) {
         bind(range, MPOL_LOCAL, &none);
     }
-}
-
-static uint64_t look_at(unsigned zone, struct fl_numa_scratch *s)
-{
-    return fl_topology_room(&fl_runtime.numa.topology, (uint64_t)1 << zone, fl_runtime.numa.root,
-                            s);
-}
-
-static void look(unsigned zone)
-{
-    static const uint64_t lasts_ns = 10000000;
-    uint64_t now = fl_sys.now_ns();
-
-    if (fl_thread != FL_THREAD_PROGRAM && zone < nodes() && now - place.seen_ns[zone] >= lasts_ns) {
-        place.seen[zone] = look_at(zone, &place.seen_room);
-        place.seen_ns[zone] = now;
-    }
-}
-
-/* Lock: region. */
-static uint64_t room_of(unsigned zone)
-{
-    static const uint64_t holds_ns = 1000000000;
-
-    if (fl_thread != FL_THREAD_PROGRAM) { /* held up there, it would hold the lock */
-        return fl_sys.now_ns() - place.seen_ns[zone] < holds_ns ? place.seen[zone] : 0;
-    }
-    fl_lock_permit_calls(true);
-    uint64_t room = look_at(zone, &place.room);
-    fl_lock_permit_calls(false);
-    return room;
-}
-
-static bool has_room(unsigned zone, size_t bytes)
-{
-    const struct fl_topology *t = &fl_runtime.numa.topology;
-
-    if (zone >= t->count) { /* of several nodes: each may be the one that has to give it */
-        for (unsigned i = 0; i < t->count; i++) {
-            place.left[i] -= fl_min(place.left[i], bytes);
-        }
-        return true;
-    }
-    if (bytes > place.left[zone]) {
-        uint64_t room = room_of(zone);
-        if (room < bytes) {
-            return false;
-        }
-        place.left[zone] = bytes + (size_t)fl_min((room - bytes) / 4, SIZE_MAX / 4);
-        if (fl_thread != FL_THREAD_PROGRAM) {
-            place.seen[zone] -= fl_min(place.seen[zone], place.left[zone]);
-        }
-    }
-    place.left[zone] -= bytes;
-    return true;
 }
 
 static unsigned zone_of(int node)
@@ -396,8 +334,8 @@ static FL_APART void divide(struct fl_numa_process *n)
                                              .number_of = number_of,
                                              .mapped = mapped,
                                              .mapped_own = mapped_own,
-                                             .has_room = has_room,
-                                             .look = look,
+                                             .has_room = fl_place_has_room,
+                                             .look = fl_place_look,
                                              .found = found,
                                              .follows = place.bind,
                                              .runs_on = runs_on,

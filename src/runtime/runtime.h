@@ -135,6 +135,9 @@ void fl_place_start(void);
 void fl_place_stations(void);
 /* A job of the worker's: what an administrator may have changed. */
 uint64_t fl_place_refresh(struct fl_region *r);
+/* See struct fl_placing. look: the worker's, before it fills the zone. */
+bool fl_place_has_room(unsigned zone, size_t bytes);
+void fl_place_look(unsigned zone);
 
 /* Tells readers outside the process where the counters lie: live.c.  Context: boot, when all layers
  * have started. */
