@@ -29,9 +29,13 @@ static void note_acquired(const struct fl_lock *l)
     held_ranks |= (uint64_t)1 << l->rank;
 }
 
+static bool is_own(const struct fl_lock *l)
+{
+    return (held_ranks >> l->rank & 1) != 0;
+}
+
 static void note_release(const struct fl_lock *l)
 {
-    fl_assert((held_ranks >> l->rank & 1) != 0);
     held_ranks &= ~((uint64_t)1 << l->rank);
     atomic_signal_fence(memory_order_seq_cst);
 }
@@ -240,7 +244,7 @@ bool fl_lock_acquire_amid(struct fl_lock *l, uint64_t until_ns)
 
 void fl_lock_release(struct fl_lock *l)
 {
-    fl_assert(fl_lock_is_busy(l));
+    fl_assert(fl_lock_is_busy(l) && is_own(l));
     note_release(l);
     if (atomic_exchange_explicit(&l->word, FREE, memory_order_release) == CONTENDED) {
         (void)fl_sys.wake(&l->word, 1);
@@ -249,7 +253,7 @@ void fl_lock_release(struct fl_lock *l)
 
 void fl_lock_hold_for_fork(struct fl_lock *l)
 {
-    fl_assert((held_ranks >> l->rank & 1) != 0 && fl_lock_is_busy(l));
+    fl_assert(is_own(l) && fl_lock_is_busy(l));
     /* acq_rel: what takes the lock over sees what was written under it */
     (void)atomic_exchange_explicit(&l->word, FORKING, memory_order_acq_rel);
     /* All that wait for CONTENDED to end: from now on with a limit, or not at all. Though the word
@@ -262,6 +266,9 @@ void fl_lock_release_in_parent(struct fl_lock *l)
 {
     uint32_t forking = FORKING;
 
+    if (!is_own(l)) { /* a shard's, opened by who took the others over meanwhile */
+        return;
+    }
     note_release(l);
     if (atomic_compare_exchange_strong_explicit(&l->word, &forking, FREE, memory_order_release,
                                                 memory_order_relaxed)) {

@@ -23,7 +23,106 @@ enum { THREADS = 4, OWN = 8, BOXES = 16, IN_A_ROW = 160 };
 static struct fl_region region;
 static uint64_t seed;
 static bool sharded;                           /* free memory is divided, more and more */
+static bool placed;                            /* on two nodes */
 static _Atomic(struct fl_extent *) box[BOXES]; /* handed over: the thread that empties it frees */
+
+/* ---- two nodes: each thread is on one, for a while ---- */
+
+enum { NODES = 2, SPREAD = 2 * NODES + 1 };
+static _Thread_local unsigned node;
+static _Thread_local uint64_t asked;
+
+static void wish(size_t len, struct fl_wish *out)
+{
+    (void)len;
+    *out = (struct fl_wish){.n = 2, .zone = {(uint8_t)node, (uint8_t)(1 - node)}};
+    if (++asked % 16 == 0) {
+        *out = (struct fl_wish){.n = 1, .zone = {SPREAD}};
+    } else if (asked % 16 == 8) {
+        *out = (struct fl_wish){
+            .n = 1, .zone = {2 * NODES}, .on_touch = true, .touched = (uint8_t)(NODES + node)};
+    }
+}
+
+static int same_number(unsigned zone)
+{
+    return (int)zone;
+}
+
+static unsigned same_zone(int number)
+{
+    return (unsigned)number;
+}
+
+static void note_map(struct fl_range range, unsigned zone)
+{
+    (void)range;
+    (void)zone;
+}
+
+static void note_own_map(struct fl_range range)
+{
+    (void)range;
+}
+
+static bool has_room(unsigned zone, size_t bytes)
+{
+    static unsigned turn; /* Lock: region */
+
+    (void)bytes;
+    return zone >= NODES || ++turn % 64 != 0;
+}
+
+static unsigned where(struct fl_range range)
+{
+    return range.base >> 21 & 1;
+}
+
+static unsigned nowhere(int tid)
+{
+    (void)tid;
+    return NODES;
+}
+
+static void look(unsigned zone)
+{
+    (void)zone;
+}
+
+static void end(void)
+{
+}
+
+static const struct fl_placing placing = {.nodes = NODES,
+                                          .alike_below = 32 * FL_MIB,
+                                          .wish = wish,
+                                          .zone_of = same_zone,
+                                          .number_of = same_number,
+                                          .mapped = note_map,
+                                          .mapped_own = note_own_map,
+                                          .has_room = has_room,
+                                          .look = look,
+                                          .found = where,
+                                          .runs_on = nowhere,
+                                          .fill_begin = look,
+                                          .fill_end = end};
+
+static void change_node(struct fl_cache *c)
+{
+    node = 1 - node;
+    atomic_store(&c->site, fl_site_void);
+}
+
+/* May the thread's cache and depot serve it, and keep that? */
+static bool is_served(const struct fl_cache *c)
+{
+    return !placed || fl_cache_is_home(c);
+}
+
+static bool is_kept(const struct fl_cache *c, const struct fl_extent *e)
+{
+    return !placed || fl_cache_takes(c, e);
+}
 
 static uint64_t *last_word(const struct fl_extent *e)
 {
@@ -46,7 +145,7 @@ static void claim(struct fl_extent *e)
 static void let_go(struct fl_cache *c, struct fl_extent *e, bool past_the_cache)
 {
     claim(e);
-    if (!past_the_cache && e->content != FL_CONTENT_LAZY) {
+    if (!past_the_cache && e->content != FL_CONTENT_LAZY && is_kept(c, e)) {
         bool waits = (e->base >> fl_page.shift & 1) != 0 && fl_region_keep(&region, c, e);
         e = waits ? NULL : fl_cache_put(&region, c, e);
     }
@@ -64,8 +163,8 @@ static struct fl_extent *take(struct fl_cache *c, uint64_t r)
     } else if ((r >> 9) % 8 == 0) {
         len = (size_t)(1 + r % 12) << 20;
     }
-    struct fl_extent *e = fl_cache_take(&region, c, len);
-    bool plain = (r >> 20 & 3) == 0 && (r >> 24 & 1) == 0;
+    struct fl_extent *e = is_served(c) ? fl_cache_take(&region, c, len) : NULL;
+    bool plain = (r >> 20 & 3) == 0 && (r >> 24 & 1) == 0 && is_served(c);
     e = e == NULL && plain ? fl_depot_take(&region, c, len) : e;
     if (e == NULL) {
         e = fl_region_take(&region, c, len, fl_page.base << (r >> 20 & 3), (r >> 24 & 1) != 0);
@@ -170,8 +269,10 @@ static void go_in_a_row(struct fl_cache *c)
     size_t n = 0;
 
     for (; n < IN_A_ROW; n++) {
-        e[n] = fl_cache_take(&region, c, FL_KIB * 16);
-        e[n] = e[n] != NULL ? e[n] : fl_depot_take_same(&region, c, FL_KIB * 16);
+        e[n] = is_served(c) ? fl_cache_take(&region, c, FL_KIB * 16) : NULL;
+        if (e[n] == NULL && is_served(c)) {
+            e[n] = fl_depot_take_same(&region, c, FL_KIB * 16);
+        }
         e[n] = e[n] != NULL ? e[n] : fl_region_take(&region, c, FL_KIB * 16, fl_page.base, false);
         if (e[n] == NULL) {
             break;
@@ -182,7 +283,11 @@ static void go_in_a_row(struct fl_cache *c)
     c->alike = FL_ALIKE_LONG;
     for (size_t i = 0; i < n; i++) {
         claim(e[i]);
-        struct fl_extent *old = fl_cache_put(&region, c, e[i]);
+        struct fl_extent *old = is_kept(c, e[i]) ? fl_cache_put(&region, c, e[i]) : e[i];
+        if (old == e[i]) {
+            fl_region_give(&region, old);
+            continue;
+        }
         if (old != NULL && !fl_region_keep(&region, c, old)) {
             fl_region_give(&region, old);
         }
@@ -206,6 +311,8 @@ static void *work(void *arg)
         case 2:
             if ((r >> 32 & 7) == 0) {
                 go_in_a_row(c);
+            } else if (placed && (r >> 32 & 1) == 0) {
+                change_node(c);
             } else {
                 fl_cache_release(&region, c);
                 c = fl_cache_acquire(&region);
@@ -247,7 +354,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void share_a_region(bool with_shards)
+static void share_a_region(bool with_shards, bool on_nodes)
 {
     struct fl_region_config config = {.huge = true,
                                       .eager_max = (size_t)16 << 20,
@@ -258,10 +365,14 @@ static void share_a_region(bool with_shards)
                                           seed / 2 % 4 == 0 ? FL_METHOD_REMAP : FL_METHOD_MOVE};
     pthread_t t[THREADS];
     sharded = with_shards;
+    placed = on_nodes;
     memset(&region, 0, sizeof region);
     memset(box, 0, sizeof box);
     install_quiet_fake();
     assert_int_equal(fl_region_start(&region, &config), 0);
+    if (on_nodes) {
+        fl_region_divide(&region, &placing);
+    }
     for (uintptr_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&t[i], NULL, work, (void *)(i + 1)), 0);
     }
@@ -290,14 +401,24 @@ static void share_a_region(bool with_shards)
 static void four_threads_share_a_region(void **state)
 {
     (void)state;
-    share_a_region(false);
+    share_a_region(false, false);
 }
 
 static void four_threads_share_a_region_of_several_shards(void **state)
 {
     (void)state;
-    share_a_region(true);
+    share_a_region(true, false);
     assert_in_range(fl_shards_open(&region.shards), 2, FL_SHARDS);
+}
+
+static void four_threads_share_a_region_on_two_nodes(void **state)
+{
+    (void)state;
+    for (unsigned cpu = 0; cpu < FL_CPU_IDS; cpu++) {
+        atomic_store(&fl_site[cpu], FL_SITE_FIRST);
+    }
+    share_a_region(false, true);
+    assert_int_equal(fl_shards_open(&region.shards), NODES);
 }
 
 int main(void)
@@ -305,6 +426,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(four_threads_share_a_region_of_several_shards),
         cmocka_unit_test(four_threads_share_a_region),
+        cmocka_unit_test(four_threads_share_a_region_on_two_nodes),
     };
     seed = seed_read();
     return cmocka_run_group_tests(tests, NULL, NULL);
