@@ -74,6 +74,10 @@ FL_CASE_FIXTURE(group_teardown)
 
 static inline int fl_cases_run(struct fl_case_fixtures around)
 {
+    if (fl_cases.n == 0) {
+        fputs("no case is on the list\n", stderr);
+        return 1;
+    }
     fl_cases.around = around;
     for (size_t i = 0; i < fl_cases.n; i++) {
         if (fl_cases.test[i].setup_func == NULL) {

@@ -2,6 +2,8 @@
 
 Runs a Python program under the library, with PyTorch's optimizer steps as its steps.
 --library prints the library's path, --version the version."""
+import importlib.util
+import marshal
 import os
 import pkgutil
 import re
@@ -54,13 +56,25 @@ def _run_module(name: str, is_named: bool) -> None:
 
 
 def _run_script(path: str) -> None:
+    """Read once: it may be a pipe. Its names stay, for threads and exit handlers."""
     try:
-        open(path, "rb").close()
+        with open(path, "rb") as file:
+            text = file.read()
     except OSError as error:
-        text = "%s: can't open file %r: [Errno %d] %s\n"
-        sys.stderr.write(text % (sys.executable, os.path.abspath(path), error.errno, error.strerror))
+        line = "%s: can't open file %r: [Errno %d] %s\n"
+        sys.stderr.write(line % (sys.executable, os.path.abspath(path), error.errno, error.strerror))
         sys.exit(2)
-    runpy.run_path(path, run_name="__main__")
+    names = _own_main()
+    names["__file__"] = path
+    names["__cached__"] = None
+    is_compiled = text.startswith(importlib.util.MAGIC_NUMBER)
+    exec(marshal.loads(text[16:]) if is_compiled else compile(text, path, "exec"), names)
+
+
+def _put_first(folder: str) -> None:
+    """As python does with -c, -m or a script, unless it is told not to (-I, -P)."""
+    if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+        sys.path[0] = folder
 
 
 def _run(program: List[str]) -> None:
@@ -69,11 +83,11 @@ def _run(program: List[str]) -> None:
     if kind in ("-m", "-c") and not rest:
         sys.exit(__doc__)
     if kind == "-m":
-        sys.path[0] = os.getcwd()
+        _put_first(os.getcwd())
         sys.argv = [kind] + rest[1:]
         _run_module(rest[0], True)
     elif kind in ("-c", "-"):
-        sys.path[0] = ""
+        _put_first("")
         sys.argv = [kind] + rest[kind == "-c" :]
         name, text = ("<string>", rest[0]) if kind == "-c" else ("<stdin>", sys.stdin.read())
         exec(compile(text, name, "exec"), _own_main())
@@ -81,7 +95,7 @@ def _run(program: List[str]) -> None:
         sys.path[0] = os.path.abspath(kind)
         _run_module("__main__", False)
     else:
-        sys.path[0] = os.path.dirname(os.path.realpath(kind))
+        _put_first(os.path.dirname(os.path.realpath(kind)))
         _run_script(kind)
 
 
@@ -100,6 +114,9 @@ def main() -> None:
     if not started and (ours or pythons or not _library.is_loaded()):
         os.environ[_STARTED] = str(os.getpid())
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+        flags += ["-u"] if sys.stdout is not None and getattr(sys.stdout, "write_through", False) else []
+        for name, value in sys._xoptions.items():
+            flags += ["-X", name if value is True else "%s=%s" % (name, value)]
         _programs.start("faultless", ours + ["--", sys.executable, *flags, *pythons, "-m", "faultless", *program])
     if _library.library() is not None:
         _hook.install()

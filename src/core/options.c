@@ -262,17 +262,19 @@ static int keep_text(struct fl_options *o, const char *s, const char **out)
     return 0;
 }
 
-/* A word that is neither a form of statistics, where `forms` are, nor, by a '/', '.' or '%', the
- * name of a file: taken for one, a file of that name would lie in whatever folder the process is
- * in. */
-static bool is_stray_word(const char *s, bool forms)
+/* A word that is neither, by a '/', '.' or '%', the name of a file, nor what the option takes
+ * besides: taken for a name, a file of that name would lie in whatever folder the process is in. */
+static bool is_stray_word(enum fl_option_id i, const char *s)
 {
     static const char *const form[] = {"stderr", "summary", "table", "json"};
 
-    if (s[0] == '\0' || strpbrk(s, "/.%") != NULL || fl_parse_bool(s) >= 0) {
+    if (s[0] == '\0' || strpbrk(s, "/.%") != NULL) {
         return false;
     }
-    return !forms || find_word(form, sizeof form / sizeof form[0], s, strlen(s)) < 0;
+    if (i != FL_OPTION_timeline && fl_parse_bool(s) >= 0) {
+        return false;
+    }
+    return i != FL_OPTION_stats || find_word(form, sizeof form / sizeof form[0], s, strlen(s)) < 0;
 }
 
 /* As fl_option_parse, and what is said is in force. */
@@ -284,8 +286,8 @@ static int set(struct fl_options *o, enum fl_option_id i, const char *value)
     int rc = parse_value(r, value, &v);
 
     if (rc == 0 && r->kind == FL_KIND_TEXT) {
-        bool forms = i == FL_OPTION_stats, strict = forms || i == FL_OPTION_profile;
-        rc = strict && is_stray_word(value, forms) ? -EINVAL : keep_text(o, value, &text);
+        bool writes = i == FL_OPTION_stats || i == FL_OPTION_profile || i == FL_OPTION_timeline;
+        rc = writes && is_stray_word(i, value) ? -EINVAL : keep_text(o, value, &text);
     }
     if (rc == 0 && r->kind == FL_KIND_POLICY && strchr(value, ':') != NULL) {
         rc = keep_text(o, strchr(value, ':') + 1, &text);

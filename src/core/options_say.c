@@ -68,8 +68,10 @@ static void append_hint(struct fl_text *t, const struct fl_option_row *r)
         fl_text_str(t, "1, table, json, or the name of a file with a / or a dot in it");
         return;
     }
-    if (r == &fl_option_table[FL_OPTION_profile]) {
-        fl_text_str(t, "1, or the name of a file with a / or a dot in it");
+    bool either = r == &fl_option_table[FL_OPTION_profile];
+    if (either || r == &fl_option_table[FL_OPTION_timeline]) {
+        fl_text_str(t, either ? "1, or " : "");
+        fl_text_str(t, "the name of a file with a / or a dot in it");
         return;
     }
     if (r->kind == FL_KIND_WORDS) {

@@ -97,7 +97,7 @@ int gpu_tests(int (*begin)(void **state))
     struct CMUnitTest tests[TESTS_MOST];
     size_t n = (size_t)(listed_end - listed);
 
-    assert_true(n <= TESTS_MOST);
+    assert_in_range(n, 1, TESTS_MOST);
     memcpy(sorted, listed, n * sizeof *sorted);
     qsort(sorted, n, sizeof *sorted, by_line);
     for (size_t i = 0; i < n; i++) {

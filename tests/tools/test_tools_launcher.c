@@ -55,6 +55,8 @@ CASE(wrong_use_is_125_and_runs_nothing)
     LAUNCH(125, "-o", "sp ace=1", "echo", "ran");
     LAUNCH(125, "--nosuch", "echo", "ran");
     LAUNCH(125, "--");
+    LAUNCH(125, "--check", "1", "2");
+    assert_says(output.err, "one process, or one command");
     fl_child_ends(125, ARGV(FL_LAUNCHER, "echo", "ran"), ARGV("FAULTLESS_LIB=/nonexistent/lib.so"));
     assert_string_equal(output.out, "");
     assert_string_equal(output.err, "faultless: FAULTLESS_LIB=/nonexistent/lib.so: "

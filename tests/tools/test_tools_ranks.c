@@ -66,11 +66,14 @@ CASE(each_rank_has_a_file_of_its_own)
 {
     SHELL(0,
           "export OMPI_COMM_WORLD_SIZE=2; for r in 0 1; do OMPI_COMM_WORLD_RANK=$r $0 run -j "
-          "-o $1/mpi -- true; done; unset OMPI_COMM_WORLD_SIZE; export WORLD_SIZE=2;"
+          "-o $1/mpi -- true; OMPI_COMM_WORLD_RANK=$r $0 run -j -o $1/a.mpi.json -- true; done; "
+          "unset OMPI_COMM_WORLD_SIZE; export WORLD_SIZE=2;"
           "for r in 0 1; do RANK=$r $0 run -j -o $1/torch-%r-%h-%% -- true; done; unset WORLD_SIZE;"
           "$0 run -j -o $1/alone -- true; $0 run -j -o $1/%z -- true; echo $?;"
           "cd $1; ls | sed s/$(hostname)/HOST/");
-    assert_string_equal(output.out, "125\nalone\nmpi.0\nmpi.1\ntorch-0-HOST-%\ntorch-1-HOST-%\n");
+    assert_string_equal(
+        output.out,
+        "125\na.mpi.0.json\na.mpi.1.json\nalone\nmpi.0\nmpi.1\ntorch-0-HOST-%\ntorch-1-HOST-%\n");
     assert_says(output.err, "%r, %h, %p and %% are known");
 }
 

@@ -36,6 +36,10 @@ int main(void)
     static struct CMUnitTest tests[MOST];
     size_t n = 0;
 
+    if (nnoted == 0) {
+        print_error("no test is noted\n");
+        return 1;
+    }
     for (size_t i = 0; i < nnoted; i++) {
         if (noted[i].where == NULL || noted[i].where()) {
             tests[n++] = noted[i].test;

@@ -63,6 +63,23 @@ static bool expand(char letter, const struct fl_rank *rank, char *out, size_t le
     }
 }
 
+/* Before the name's ending, so that `rank*.json` finds all of rank.json. */
+static bool add_rank(char path[PATH_MAX], int rank)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    const char *dot = name[0] != '\0' ? strrchr(name + 1, '.') : NULL;
+    char ending[NAME_MAX + 1];
+    size_t stem = dot != NULL ? (size_t)(dot - path) : strlen(path);
+    snprintf(ending, sizeof(ending), "%s", dot != NULL ? dot : "");
+    int n = snprintf(path + stem, PATH_MAX - stem, ".%d%s", rank, ending);
+    if (n < 0 || (size_t)n >= PATH_MAX - stem) {
+        fprintf(stderr, "faultstat: %s: too long\n", path);
+        return false;
+    }
+    return true;
+}
+
 bool fl_rank_path(const char *pattern, char path[PATH_MAX])
 {
     struct fl_rank rank;
@@ -86,8 +103,5 @@ bool fl_rank_path(const char *pattern, char path[PATH_MAX])
             return false;
         }
     }
-    if (rank.is_known && rank.ranks > 1 && !is_own) {
-        snprintf(path + used, PATH_MAX - used, ".%d", rank.rank);
-    }
-    return true;
+    return !rank.is_known || rank.ranks <= 1 || is_own || add_rank(path, rank.rank);
 }

@@ -16,7 +16,7 @@ struct fl_rank {
 void fl_rank_get(struct fl_rank *out);
 
 /* Write `pattern` into `path` with %r, %h, %p and %% replaced; in a job of several ranks a file
- * name without %r or %p gets .RANK at its end. False after a line on standard error. */
+ * name without %r or %p gets .RANK, before its ending. False after a line on standard error. */
 bool fl_rank_path(const char *pattern, char path[PATH_MAX]);
 
 #endif

@@ -98,6 +98,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         w->tune = true;
         return 0;
     case ARGP_KEY_ARG:
+        if (w->command != NULL) {
+            argp_error(state, "one process, or one command");
+        }
         w->command = &state->argv[state->next - 1];
         if (!is_process(w)) {
             state->next = state->argc; /* all that follows belongs to CMD */
