@@ -122,6 +122,7 @@ FL_API int64_t fl_release(size_t keep);
  *   limit      free memory beyond it goes back at once; blocks stay
  *   eager_max  for requests from then on
  *   stats      what is said last counts, at exit; %h and %r want the environment, as getenv(3) does
+ *              The names of a process may have 4 KiB in all: one that is new then is -EINVAL
  * 0; -ENOENT: there is no such option; -EPERM: it is read at the start alone; -EINVAL or -ERANGE:
  * as the environment's is refused, or `name` is NULL; -ENOSYS: the process is not served; -EBUSY:
  * another thread is at it, or as above. Nothing is printed, and nothing changed but with 0.
