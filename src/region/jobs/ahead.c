@@ -87,10 +87,10 @@ static uintptr_t end_of_touched(struct fl_range range, bool scans)
 /* Bytes by which the front went on. */
 static size_t go_on(struct fl_ahead_slot *s, struct fl_range range)
 {
-    uintptr_t from = s->front;
+    uintptr_t from = fl_min(s->front, fl_range_end(range)); /* it may have been shortened since */
     size_t len = fl_min(STEPS_A_RUN * fl_page.huge, fl_range_end(range) - from);
 
-    fl_assert(from >= range.base && from <= fl_range_end(range));
+    fl_assert(from >= range.base);
     s->front = end_of_touched((struct fl_range){from, len}, s->scans);
     return s->front - from;
 }
@@ -145,7 +145,9 @@ static bool next_part(struct fl_region *r, struct fl_ahead_slot *s, struct fl_ra
     size_t most = most_ahead(r, s, range.len), len = fl_align_down(most / 2, fl_page.huge);
     uintptr_t from = fl_max(s->front, fl_range_end(s->part));
 
-    fl_assert(from <= fl_range_end(range));
+    if (from >= fl_range_end(range)) { /* it has been shortened since */
+        return false;
+    }
     len = fl_min(len, fl_range_end(range) - from);
     if (len < LEAST_HUGE * fl_page.huge || from + len - s->front > most || r->ahead.vain > slack) {
         return false;

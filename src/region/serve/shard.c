@@ -295,11 +295,12 @@ bool fl_shard_give(struct fl_region *r, struct fl_extent *e)
 
 bool fl_shard_give_chain(struct fl_region *r, struct fl_extent *e)
 {
-    if (!is_ordinary(r)) {
+    unsigned zone = fl_extent_zone(e); /* another shard's would do, too */
+    struct fl_shard *s = &r->shards.of[zone];
+
+    if (!is_ordinary(r) || !fl_shards_have(&r->shards, zone)) {
         return false;
     }
-    unsigned zone = fl_extent_zone(e); /* another one would do, too */
-    struct fl_shard *s = &r->shards.of[fl_shards_have(&r->shards, zone) ? zone : 0];
     if (!lock(s, fl_lock_acquire_soon)) {
         leave_chain(r, e);
         return true;

@@ -84,7 +84,8 @@ void fl_shards_gather(struct fl_region *r)
         add_up(r, &r->shards.of[i]);
     }
     fl_region_count_use(r, 0);
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = n;
+         i-- > 0;) { /* the first one's descriptors come last: others take of them */
         (void)fl_region_give_chain(r, fl_shard_take_left(&r->shards.of[i]));
         fl_extent_restock(&r->space, i);
     }

@@ -221,8 +221,9 @@ uint64_t fl_region_refill(struct fl_region *r)
     struct fl_zone *z = neediest(r);
     bool another = z != NULL && z != wanted; /* its node was not looked at */
     if (z != NULL && !another && room != 0 && has_room(r, z)) {
-        fl_assert(goal_of(r, z) >= ready_of(r, z));
-        size_t want = fl_min(goal_of(r, z) - ready_of(r, z), fl_align_down(room, fl_page.huge));
+        size_t goal = goal_of(r, z); /* 0 where pages have just been found not to move */
+        size_t want =
+            fl_min(goal - fl_min(goal, ready_of(r, z)), fl_align_down(room, fl_page.huge));
         want = fl_min(want, r->config.first_touch ? touch_step : SIZE_MAX);
         struct fl_reserve_chunk *c = claim_empty(r, &want, (unsigned)(z - r->zones.of));
         if (c != NULL) {

@@ -199,7 +199,7 @@ static unsigned row_of(struct fl_region *r, struct fl_cache *own, const struct f
     note_alike(own, len);
     size_t ahead = len <= ahead_most / AHEAD ? own->alike / EACH : 0;
     size_t n = fl_min(ahead + 1, e->len / len);
-    return (unsigned)fl_min(n, fl_extent_spare(&r->space, e->zone));
+    return (unsigned)fl_max(fl_min(n, fl_extent_spare(&r->space, e->zone)), 1);
 }
 
 struct fl_extent *fl_depot_carve(struct fl_region *r, struct fl_cache *own, struct fl_extent *e,
