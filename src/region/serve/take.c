@@ -125,9 +125,8 @@ static struct fl_extent *take_sparse(struct fl_region *r, struct fl_fill_plan *g
     struct fl_extent *e = g->sparse || beyond ? fl_take_sparse(r, len, align, g->zone) : NULL;
 
     fl_assert(fl_region_is_locked(r));
-    /* What is free is better than nothing; the lock may have been let go. */
     if (e == NULL && g->sparse && fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) == 0) {
-        g->sparse = false;
+        g->sparse = false; /* what is free is better than nothing */
         e = take_populated(r, g, g->zone);
     }
     return e;
