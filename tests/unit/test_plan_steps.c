@@ -185,6 +185,24 @@ static void irregular_steps(int steps)
     loop_over(&m);
 }
 
+static void sizes_of_another_scale_are_learned_anew(void **state)
+{
+    (void)state;
+    for (unsigned s = 0; s < 12; s++) { /* sizes move together */
+        usual.scale = 18 + s * 3 % 4 * 2;
+        loop_declared(&usual, NULL, 1);
+    }
+    uint64_t held = plan_stats().arena_bytes;
+    usual.scale = 24;
+    loop_declared(&usual, NULL, 1);
+    assert_planned(&usual);
+    usual.scale = 64; /* more than ever, and by far */
+    loop_declared(&usual, NULL, 16);
+    assert_repeated(&usual);
+    assert_true(plan_stats().arena_bytes > held);
+    assert_sound();
+}
+
 /* What does not repeat at all has no plan, and rests; then there is one rest at most between what
  * settles and its plan. */
 static void what_never_repeats_holds_nothing(void **state)
@@ -336,6 +354,7 @@ int main(void)
         T(a_block_that_crosses_has_one_place_and_a_doubled_one_two),
         T(what_stays_is_not_planned),
         T(one_more_or_less_shifts_nothing),
+        T(sizes_of_another_scale_are_learned_anew),
         T(what_only_grows_is_planned_for_who_asks),
         T(what_never_repeats_holds_nothing),
         T(steps_without_requests_are_no_reason_to_rest),

@@ -175,6 +175,19 @@ static void who_is_gone_is_beside_none(void **state)
     assert_int_equal((uint32_t)atomic_load(&fl_plan.stepping), 1);
 }
 
+static void those_that_come_one_after_the_other_share_one(void **state)
+{
+    static struct other o;
+
+    (void)state;
+    for (unsigned i = 0; i < STEPS; i++) {
+        start(context, &o, false, 1);
+        finish(&o);
+        assert_int_equal(o.planned, i < 3 ? 0 : N);
+    }
+    assert_int_equal(fl_plan.ncontexts, 1 + 1);
+}
+
 static void *find_it_busy(void *arg)
 {
     bool refused = fl_plan_begin(context) == -EBUSY && fl_plan_end(context) == -EINVAL &&
@@ -202,6 +215,41 @@ static void one_thread_at_a_time(void **state)
     assert_int_equal(loop_planned(&usual), 0);
     loop_over(&usual);
     assert_int_equal(fl_plan_context_free(context), 0);
+}
+
+static void *come_and_go(void *arg)
+{
+    struct loop l = {.ask = usual.ask, .n = N};
+    bool right = true;
+
+    for (unsigned s = 0; s < 4 * STEPS; s++) {
+        int rc = fl_plan_begin(context);
+        loop_step(&l);
+        int ended = fl_plan_end(context);
+        right = right && ((rc == 0 && ended == 0) || (rc == -EBUSY && ended == -EINVAL));
+    }
+    loop_over(&l);
+    thread_end();
+    return right ? arg : NULL;
+}
+
+/* Each as fast as it can: whose step it is is left to chance. */
+static void threads_come_and_go(void **state)
+{
+    pthread_t t[THREADS];
+
+    (void)state;
+    for (unsigned i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&t[i], NULL, come_and_go, &usual), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        void *right = NULL;
+        assert_int_equal(pthread_join(t[i], &right), 0);
+        assert_non_null(right);
+    }
+    assert_int_equal((uint32_t)atomic_load(&fl_plan.stepping), 0);
+    assert_int_equal(fl_plan_context_free(context), 0);
+    assert_int_equal(plan_stats().arena_bytes, 0);
 }
 
 static atomic_bool over;
@@ -371,7 +419,9 @@ int main(void)
         T(who_asks_is_planned_beside_others),
         T(whose_block_is_marked_is_planned),
         T(who_is_gone_is_beside_none),
+        T(those_that_come_one_after_the_other_share_one),
         T(one_thread_at_a_time),
+        T(threads_come_and_go),
         T(a_look_refuses_no_step),
         T(what_an_ended_thread_left_is_freed),
         T(a_thread_that_ends_leaves_its_blocks_alone),

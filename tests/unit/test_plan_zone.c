@@ -206,6 +206,18 @@ static void hold(void)
     assert_int_equal(fl_plan_hold(NULL, &held), 0);
 }
 
+static bool has_its_bytes(bool fill)
+{
+    bool has = true;
+
+    for (size_t at = 0; at < held.limit; at += FL_GRANULE) {
+        size_t *word = (size_t *)(held.base + at);
+        *word = fill ? at : *word;
+        has = has && *word == at;
+    }
+    return has;
+}
+
 /* All of it is there, whatever asks for its memory, until it is let go as often as it was held. */
 static void memory_that_is_held_stays(void **state)
 {
@@ -215,8 +227,13 @@ static void memory_that_is_held_stays(void **state)
     hold();
     assert_int_equal(fl_plan_hold(NULL, &p), 0);
     assert_int_equal(p.opening, held.opening);
+    (void)has_its_bytes(true);
     for (unsigned round = 0; round < 2; round++) {
         assert_int_equal(fl_plan_release(), 0);
+        for (unsigned i = 0; i < 8; i++) {
+            (void)fl_plan_age(&region);
+        }
+        assert_true(has_its_bytes(false));
         fl_plan_let_go(held.opening + round); /* the second is another's */
     }
     assert_int_equal(fl_plan_release(), 0);
