@@ -267,7 +267,6 @@ const char *model_begin(struct model_loop *l)
     int rc = fl_plan_begin(l->context);
     MUST(rc == 0 || rc == -ENOMEM || (rc == -EBUSY && l->shared), "a step cannot begin");
     if (rc != 0) {
-        model.busy += rc == -EBUSY;
         return NULL;
     }
     MUST(fl_plan_begin(l->context) == -EINVAL, "a step begins within itself");

@@ -50,7 +50,6 @@ extern _Thread_local struct model {
     unsigned unplanned;           /* steps that should have been served as planned */
     uint64_t stamps, hits, inner; /* requests that the plan served; blocks in arenas */
     bool ever_refused;            /* memory, by the kernel */
-    unsigned busy;                /* steps that another thread's step refused */
 } model;
 
 /* After plan_begin: the process; and each thread of it, 0, 1 and so on. */
