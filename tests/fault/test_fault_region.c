@@ -20,6 +20,12 @@ static bool take_large(void)
     return hold_clean(0, MIB(37));
 }
 
+static bool take_plainly(void)
+{
+    held[0] = take(MIB(37));
+    return held[0] != NULL;
+}
+
 static bool take_far(void)
 {
     held[0] = take_aligned(MIB(3), MIB(16));
@@ -86,6 +92,7 @@ static void take_is_served_or_refused(void **state)
     static const struct operation table[] = {
         {NULL, take_small, 0, MAY_REFUSE, 5, {.huge = true}},
         {NULL, take_large, 0, MAY_REFUSE, 5, {.huge = true}},
+        {NULL, take_plainly, 0, MAY_REFUSE, 5, {.huge = true}},
         {NULL, take_far, 0, MAY_REFUSE, 5, {.huge = true}},
         {NULL, take_lazily, 0, MAY_REFUSE, 5, {.huge = true, .eager_max = MIB(16)}},
         {NULL, take_clean, 0, MAY_REFUSE, 5, {.huge = true}},

@@ -151,6 +151,20 @@ GPU_SCHEDULED(slots_are_written_when_they_are_not_read)
     mirror_end(m);
 }
 
+/* That it would be seen: the slot that was just pushed is written. */
+GPU_FAKE_TEST(who_does_not_begin_is_reported)
+{
+    fake->schedule(FAKE_CUDA_LATE, 0);
+    struct fl_gpu_mirror *m = mirror_of_input(KIB(20), 2);
+    void *stream = gpu_stream(), *base = mirror_begin(m);
+    mirror_write(base, KIB(20), 1);
+    assert_ok(fl_gpu_mirror_push(m, stream));
+    mirror_write(base, KIB(20), 2);
+    assert_int_equal(fake->races(), 1);
+    assert_ok(fl_gpu_mirror_destroy(m));
+    fake->reset(true);
+}
+
 /* A range that is pushed by itself holds its slot too, whichever stream it is on; also one that has
  * gone, whose handle is another's by now. */
 GPU_SCHEDULED(each_stream_counts)

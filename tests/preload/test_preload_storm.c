@@ -31,6 +31,8 @@ int main(void)
         FL_MODES(a_thousand_forks_from_four_threads, "victim_storm", FL_ARGV("storm"), NULL),
         FL_MODES(a_thousand_forks_while_memory_ages_at_once, "victim_storm", FL_ARGV("storm"),
                  FL_ENV("FAULTLESS_DECAY_MS=4")),
+        FL_MODES(a_thousand_forks_where_a_touch_brings_memory, "victim_storm", FL_ARGV("storm"),
+                 FL_ENV("FAULTLESS_DECAY_MS=4", "FAULTLESS_DISABLE=populate")),
         FL_CASE(workers_that_load_data, clean_under_both, "loader"),
         FL_CASE(children_with_threads_of_their_own, clean_under_both, "threads_in_child"),
         cmocka_unit_test(free_memory_is_not_inherited_nor_lost),

@@ -135,7 +135,7 @@ TEST_FROM(NULL, what_is_refused_changes_nothing)
         {MIB(16), MIB(16), 0, FL_METHOD_MOVE, PLAIN},         /* not longer */
         {MIB(16), MIB(4), 0, FL_METHOD_MOVE, PLAIN},
         {MIB(16), SIZE_MAX - MIB(2) + 1, 0, FL_METHOD_MOVE, PLAIN},
-        {MIB(16), (size_t)4 << 40, 0, FL_METHOD_MOVE, PLAIN}, /* the window's length */
+        {MIB(16), 0, 0, FL_METHOD_MOVE, PLAIN}, /* the window's length */
         {MIB(16), MIB(24), MIB(20), FL_METHOD_MOVE, PLAIN},
         {MIB(16), MIB(32), 0, FL_METHOD_MOVE, CHARGED}, /* RLIMIT_DATA */
         {MIB(16), MIB(24), 0, FL_METHOD_MOVE, SHORT},
@@ -145,6 +145,7 @@ TEST_FROM(NULL, what_is_refused_changes_nothing)
         const struct fl_region_config c = {
             .huge = true, .limit = row[i].limit, .method = row[i].method};
         struct fl_extent *e = hemmed_in(&c, row[i].why == CHARGED ? KIB(64) : 0, row[i].len);
+        size_t to = row[i].to != 0 ? row[i].to : region.space.window.all.len;
         struct image was = now(), is;
         if (row[i].why == CHARGED) {
             fake.charge_max = fake_usable() + MIB(10);
@@ -154,7 +155,7 @@ TEST_FROM(NULL, what_is_refused_changes_nothing)
         } else if (row[i].why == DESCRIPTORS) {
             withhold_descriptors(true);
         }
-        assert_null(fl_region_move(&region, e, row[i].to));
+        assert_null(fl_region_move(&region, e, to));
         if (row[i].why == DESCRIPTORS) {
             withhold_descriptors(false);
         }
@@ -166,6 +167,13 @@ TEST_FROM(NULL, what_is_refused_changes_nothing)
             assert_memory_equal(&is, &was, sizeof is);
         }
         assert_guarded();
+        if (row[i].why != PLAIN || row[i].limit != 0) { /* it was for that alone */
+            fake.charge_max = SIZE_MAX;
+            fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n");
+            region.budget.left = MIB(64);
+            region.config.limit = 0;
+            (void)moved(e, to);
+        }
     }
 }
 

@@ -30,19 +30,13 @@ static void shared(unsigned k)
     page(k, MIB(2), 0, true);
 }
 
-static void fork_once(void)
-{
-    fl_region_fork_lock(&region);
-    fl_region_fork_parent(&region);
-}
-
 /* Live memory of `len` bytes, and a fork that is over. */
 static void forked(size_t len)
 {
     region_begin(NULL);
     fake.pretend_populate = true;
     assert_non_null(take(len));
-    fork_once();
+    fork_in_vain();
     fake_forget();
 }
 
@@ -105,7 +99,7 @@ TEST(a_fork_calls_the_worker_which_finds_nothing)
 {
     assert_non_null(take(MIB(16)));
     atomic_store(&region.wants_worker, false);
-    fork_once();
+    fork_in_vain();
     assert_true(region.wants_worker);
     fake_forget();
     assert_true(look() == UINT64_MAX);
@@ -121,7 +115,7 @@ TEST(where_little_is_populated_a_fork_calls_no_worker)
     assert_non_null(take(MIB(16) - MIB(2)));
     split(1);
     atomic_store(&region.wants_worker, false);
-    fork_once();
+    fork_in_vain();
     assert_false(region.wants_worker);
     assert_true(look() == UINT64_MAX);
     assert_null(collapsed(0));
@@ -191,7 +185,7 @@ TEST_FROM(NULL, it_gives_up_when_nothing_changes_for_long)
     look_for_long();
     split(1);
     assert_true(look() == UINT64_MAX);
-    fork_once(); /* the next fork begins anew */
+    fork_in_vain(); /* the next fork begins anew */
     assert_look_mends(1);
 }
 
@@ -205,7 +199,7 @@ TEST_FROM(NULL, only_what_is_committed_is_looked_at)
     give(hole);
     assert_int_equal(fl_region_purge(&region, 0), MIB(10));
     assert_int_equal(lazy->content, FL_CONTENT_LAZY);
-    fork_once();
+    fork_in_vain();
     fake_forget();
     assert_true(look() == UINT64_MAX);
     uintptr_t at = region.space.first;
@@ -271,7 +265,7 @@ static void fork_again(struct fl_range r)
 {
     if (!forked_again && r.base >= region.space.first + 20 * fl_page.huge) {
         forked_again = true;
-        fork_once();
+        fork_in_vain();
         fake.npages = 0;
         split(1); /* what was mended is split again */
     }
@@ -375,7 +369,7 @@ TEST_FROM(NULL, without_huge_pages_there_is_nothing_to_repair)
     region_begin(&(struct fl_region_config){.huge = false});
     assert_non_null(take(MIB(16)));
     split(2);
-    fork_once();
+    fork_in_vain();
     assert_true(look() == UINT64_MAX);
     assert_null(collapsed(0));
 }

@@ -252,6 +252,14 @@ TEST_FROM(shards_begin, below_the_peak_each_may_take_its_part)
     assert_int_equal(region.shards.slack, BLOCKS / 4 * KIB(256) - MIB(10));
 }
 
+TEST_FROM(shards_begin, a_purge_empties_all)
+{
+    shards_give();
+    (void)fl_region_purge(&region, 0);
+    assert_int_equal(stats().populated_bytes, 0);
+    assert_int_equal(stats().free_held_bytes, 0);
+}
+
 /* The lock of the shard where it lies is another thread's: its next holder takes it. */
 static void leave(struct fl_extent *e)
 {

@@ -164,3 +164,26 @@ TEST_FROM(each, what_is_charged_is_what_is_used)
     assert_int_equal(fl_region_purge(&region, 0), MIB(40));
     assert_int_equal(fake_usable(), METADATA);
 }
+
+TEST_WHERE(at_quiet_addresses, each, a_mapping_of_others_in_the_window_is_left_alone)
+{
+    assert_int_equal(fl_region_start(&region, &plain), 0);
+    struct fl_range theirs = {region.space.first + MIB(4), KIB(4)};
+    assert_int_equal(fl_sys_linux.map_at(theirs), 0);
+    *(unsigned char *)theirs.base = 9;
+    struct fl_extent *a = take(MIB(4)), *b = take(MIB(4));
+    assert_true(a->base == region.space.first);
+    assert_true(b->base > theirs.base);
+    fill(b, 1);
+    struct fl_extent *lazy = take(MIB(1200)); /* more than an eighth of what is available */
+    assert_int_equal(lazy->content, FL_CONTENT_LAZY);
+    assert_true(lazy->base > theirs.base);
+    assert_sound();
+    give(a);
+    give(b);
+    give(lazy);
+    (void)fl_region_purge(&region, 0);
+    assert_int_equal(*(unsigned char *)theirs.base, 9);
+    assert_null(fl_region_find(&region, theirs.base));
+    assert_int_equal(fl_sys_linux.unmap(theirs), 0);
+}
