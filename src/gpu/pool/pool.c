@@ -2,7 +2,6 @@
 #include "gpu/pool/pool.h"
 
 #include <errno.h>
-#include <sched.h>
 
 enum { SIZE_SHIFT_MOST = 47 };
 
@@ -136,7 +135,7 @@ static int wait_for(struct fl_gpu_pool *p, struct fl_pool_stream *s, uint64_t st
 
     while ((rc = fl_stream_wait(p, NULL, s, stamp)) == -EAGAIN && !fl_pool_is_shut(p)) {
         fl_lock_release(&p->lock);
-        (void)sched_yield();
+        (void)fl_call(SYS_sched_yield);
         fl_lock_acquire(&p->lock);
     }
     return rc;
