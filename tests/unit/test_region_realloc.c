@@ -167,7 +167,7 @@ TEST_FROM(NULL, what_is_refused_changes_nothing)
             assert_memory_equal(&is, &was, sizeof is);
         }
         assert_guarded();
-        if (row[i].why != PLAIN || row[i].limit != 0) { /* it was for that alone */
+        if (row[i].why != PLAIN || row[i].limit != 0) { /* without what stood in the way it moves */
             fake.charge_max = SIZE_MAX;
             fake_file("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n");
             region.budget.left = MIB(64);
