@@ -156,7 +156,7 @@ static int open_device(fl_CUdevice device, int ordinal, bool primary, struct fl_
             retained = false;
         }
     }
-    fl_assert(rc != 0 || gpu->opens != 0);
+    fl_assert(rc != 0 || (gpu != NULL && gpu->opens != 0));
     if (retained) {
         (void)fl_cuda.cuDevicePrimaryCtxRelease(device);
     }
