@@ -311,14 +311,6 @@ class _InWorker:
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name) if name.startswith("__") else _NotHere(_SENT)
 
-    def _warn_of_copies(self) -> None:
-        """The slot that is open has a batch which is not the one that is pushed, so not this one's memory."""
-        if self._open is not None and not self._warned_of_copies:
-            self._warned_of_copies = True
-            warnings.warn("faultless.torch.Stager: a batch is pushed that is not what `collate` made (leave out "
-                          "pin_memory=True, and push before other work on it): it is copied once more, and the slot "
-                          "waits for the device", RuntimeWarning, stacklevel=4)
-
     def __call__(self, loader: Iterable[Any]) -> Iterator[Any]:
         raise _NotHere(_SENT)
 
