@@ -1,5 +1,5 @@
 #include "unit/plan_fixture.h"
-#include "unit/next_libc.h"
+#include "unit/route_fixture.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -8,15 +8,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-static void nothing(void)
-{
-}
-
-static void note_nothing(struct fl_cache *c)
-{
-    (void)c;
-}
 
 /* What other programs take of the processor does not count. */
 static uint64_t own_time(void)
@@ -27,7 +18,6 @@ static uint64_t own_time(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-struct fl_route fl_route;
 const struct fl_placing *plan_placing;
 void (*plan_kernel)(void);
 
@@ -46,7 +36,7 @@ void plan_begin(const struct fl_plan_config *c)
         fl_region_divide(&region, plan_placing);
     }
     fl_sys.now_ns = own_time;
-    config.watch_thread = nothing;
+    config.watch_thread = boot_nothing;
     config.tick_ns = 1;
     config.max = config.max != 0 ? config.max : 4; /* as the option has it */
     region.hooks.release_more = fl_plan_release;
@@ -56,18 +46,8 @@ void plan_begin(const struct fl_plan_config *c)
         fl_plan.memory.asked = false;
         fl_plan_claim_memory();
     }
-    fl_route = (struct fl_route){
-        .threshold = KIB(64),
-        .window_base = region.space.window.all.base,
-        .window_len = region.space.window.all.len,
-        .next = NEXT_LIBC,
-        .region = &region,
-        .caches = true,
-        .booted = FL_BOOT_DONE,
-        .boot = nothing,
-        .thread_ends = note_nothing,
-        .first_large = nothing,
-    };
+    fl_route = route_to_region();
+    fl_route.caches = true;
     give(take(KIB(64))); /* steps come after requests */
 }
 

@@ -271,6 +271,15 @@ struct fl_extent *cache_put(struct fl_cache *c, struct fl_extent *e)
     return e;
 }
 
+void free_to(struct fl_cache *c, struct fl_extent *e)
+{
+    assert_true(fl_extent_claim(e, region.epoch));
+    struct fl_extent *old = fl_cache_put(&region, c, e);
+    if (old != NULL && !fl_region_keep(&region, c, old)) {
+        fl_region_give(&region, old);
+    }
+}
+
 void drain_caches(void)
 {
     fl_region_lock(&region);

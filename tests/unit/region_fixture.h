@@ -82,6 +82,8 @@ const struct fake_call *in_window(enum fake_slot slot, size_t i);
 int plain_begin(void **state);
 /* As alloc/ frees in a thread with that cache, a slot of which is empty. */
 struct fl_extent *cache_put(struct fl_cache *c, struct fl_extent *e);
+/* As alloc/ frees in a thread with that cache: what its slots displace waits in a depot. */
+void free_to(struct fl_cache *c, struct fl_extent *e);
 /* Threads' caches and depots give all that they hold to the region. */
 void drain_caches(void);
 /* How much may wait in depots is by what is in use now. */

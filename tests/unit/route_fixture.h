@@ -17,11 +17,10 @@ static void note_nothing(struct fl_cache *c)
     (void)c;
 }
 
-/* On a new region. Requests of 64 KiB and more are ours, and no thread has a cache. */
-static void route_begin(void)
+/* To the tests' region: requests of 64 KiB and more, by no thread's cache. */
+static inline struct fl_route route_to_region(void)
 {
-    region_begin(NULL);
-    fl_route = (struct fl_route){
+    return (struct fl_route){
         .threshold = KIB(64),
         .window_base = region.space.window.all.base,
         .window_len = region.space.window.all.len,
@@ -32,6 +31,13 @@ static void route_begin(void)
         .thread_ends = note_nothing,
         .first_large = boot_nothing,
     };
+}
+
+/* On a new region. */
+static inline void route_begin(void)
+{
+    region_begin(NULL);
+    fl_route = route_to_region();
 }
 
 #endif

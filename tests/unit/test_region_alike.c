@@ -58,15 +58,10 @@ static void ask_for(size_t n, size_t len)
     }
 }
 
-/* As alloc/ frees: what the thread's slots displace waits in a depot. */
 static void free_row(size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        assert_true(fl_extent_claim(row[i], region.epoch));
-        struct fl_extent *old = fl_cache_put(&region, own, row[i]);
-        if (old != NULL && !fl_region_keep(&region, own, old)) {
-            fl_region_give(&region, old);
-        }
+        free_to(own, row[i]);
     }
 }
 

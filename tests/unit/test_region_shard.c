@@ -172,16 +172,6 @@ TEST_FROM(shards_begin, a_request_is_served_by_whichever_has_memory)
     assert_int_equal(stats().populated_bytes, populated); /* none grows while the other has some */
 }
 
-/* As alloc/ does: what the slots displace waits in a depot. */
-static void free_by(struct fl_cache *c, struct fl_extent *e)
-{
-    assert_true(fl_extent_claim(e, region.epoch));
-    struct fl_extent *old = fl_cache_put(&region, c, e);
-    if (old != NULL && !fl_region_keep(&region, c, old)) {
-        fl_region_give(&region, old);
-    }
-}
-
 /* Neighbours that come back from a depot are joined first. */
 TEST_FROM(shards_begin_one, what_comes_back_together_is_not_zero)
 {
@@ -189,7 +179,7 @@ TEST_FROM(shards_begin_one, what_comes_back_together_is_not_zero)
     uintptr_t base = shards_block[0]->base;
     for (int i = 0; i < BLOCKS; i++) {
         fill(shards_block[i], 0xee);
-        free_by(c, shards_block[i]);
+        free_to(c, shards_block[i]);
     }
     drain_caches();
     struct fl_extent *z = take_zeroed(BLOCKS * KIB(256));
