@@ -195,7 +195,7 @@ const char *fl_heap_check(const struct fl_heap *heap)
     if (bytes + heap->s.used_bytes != heap->data.all.len) {
         return "H2";
     }
-    size_t most = fl_min(heap->s.blocks, heap->data.all.len / FL_HEAP_UNIT / 2) + 1;
+    size_t most = fl_min(heap->s.blocks + 1, fl_heap_most_free(heap->data.all.len));
 
     return heap->made >= most ? NULL : "H3";
 }

@@ -77,7 +77,7 @@ int fl_heap_make_descriptors(struct fl_heap *h, size_t n)
 {
     struct fl_extent *all =
         (void *)(h->records.all.base + fl_align_up(sizeof *h, FL_CACHE_LINE)); /* NOLINT */
-    size_t want = fl_min(n, h->data.all.len / FL_HEAP_UNIT / 2 + 1); /* more cannot be free */
+    size_t want = fl_min(n, fl_heap_most_free(h->data.all.len));
 
     if (want <= h->made) {
         return 0;
@@ -94,7 +94,7 @@ int fl_heap_make_descriptors(struct fl_heap *h, size_t n)
 static int claim_records(size_t bytes, struct fl_heap **out)
 {
     struct fl_vspace v;
-    size_t most = (bytes / FL_HEAP_UNIT / 2 + 1) * sizeof(struct fl_extent);
+    size_t most = fl_heap_most_free(bytes) * sizeof(struct fl_extent);
     size_t len = fl_align_up(sizeof(struct fl_heap) + FL_CACHE_LINE + most, fl_page.base);
 
     if (fl_vspace_claim(&v, len, fl_page.base, 0, "faultless:heaps") != 0) {

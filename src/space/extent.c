@@ -224,12 +224,16 @@ void fl_extent_restock(struct fl_space *s, unsigned zone)
 {
     struct fl_stash *of = stash_of(s, zone), *common = &s->descriptors.stash;
 
-    for (size_t i = 0; of != common && of->n > (size_t)2 * STASHED && i < STASHED; i++) {
+    if (of == common) {
+        (void)fl_extent_reserve(s, of->n < STASHED / 2 ? STASHED : 0);
+        return;
+    }
+    for (size_t i = 0; of->n > (size_t)2 * STASHED && i < STASHED; i++) {
         struct fl_extent *e = pop(of);
         fl_extent_set_zone(e, 0);
         put(common, e);
     }
-    if (of->n >= STASHED / 2 || fl_extent_reserve(s, STASHED) != 0 || of == common) {
+    if (of->n >= STASHED / 2 || fl_extent_reserve(s, STASHED) != 0) {
         return;
     }
     for (size_t i = 0; i < STASHED; i++) {

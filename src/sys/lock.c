@@ -23,15 +23,15 @@ static const uint64_t patience_ns = 100000000;
 static _Thread_local uint64_t held_ranks;
 _Static_assert(FL_RANK_LEAF < 64, "a bit for each rank");
 
-static void note_acquired(const struct fl_lock *l)
-{
-    fl_assert((held_ranks >> l->rank & 1) == 0);
-    held_ranks |= (uint64_t)1 << l->rank;
-}
-
 static bool is_own(const struct fl_lock *l)
 {
     return (held_ranks >> l->rank & 1) != 0;
+}
+
+static void note_acquired(const struct fl_lock *l)
+{
+    fl_assert(!is_own(l));
+    held_ranks |= (uint64_t)1 << l->rank;
 }
 
 static void note_release(const struct fl_lock *l)
@@ -227,7 +227,7 @@ uint64_t fl_lock_amid_until(void)
 
 bool fl_lock_acquire_amid(struct fl_lock *l, uint64_t until_ns)
 {
-    bool may = (held_ranks >> l->rank & 1) == 0, acquired = false;
+    bool may = !is_own(l), acquired = false;
     uint64_t now = may ? fl_sys.now_ns() : 0;
 
     while (may && !(acquired = change(l, FREE, CONTENDED)) && now < until_ns) {
@@ -287,8 +287,7 @@ bool fl_lock_release_in_child(struct fl_lock *l)
 /* FORKING: the fork that holds it goes on in the child, and judges by that. */
 void fl_lock_free_in_child(struct fl_lock *l)
 {
-    bool keeps = (held_ranks >> l->rank & 1) != 0 &&
-                 atomic_load_explicit(&l->word, memory_order_relaxed) == FORKING;
+    bool keeps = is_own(l) && atomic_load_explicit(&l->word, memory_order_relaxed) == FORKING;
 
     if (!keeps) {
         atomic_store_explicit(&l->word, FREE, memory_order_relaxed);
