@@ -2,11 +2,10 @@
 #include "cases.h"
 #include "child.h"
 
-/* Compare a command under glibc and faultless; its JSON. The caller releases it. */
-static const json_t *compare(const char *const command[])
+/* Compare a command under these allocators; its JSON. The caller releases it. */
+static const json_t *compare_under(const char *allocators, const char *const command[])
 {
-    const char *argv[24] = {FL_FAULTSTAT, "compare", "-a", "glibc,faultless", "-n", "2",
-                            "-j",         "-",       "--"};
+    const char *argv[24] = {FL_FAULTSTAT, "compare", "-a", allocators, "-n", "2", "-j", "-", "--"};
     size_t used = 9;
     for (size_t i = 0; command[i] != NULL; i++) {
         argv[used++] = command[i];
@@ -14,6 +13,11 @@ static const json_t *compare(const char *const command[])
     argv[used] = NULL;
     fl_child_run(argv, ARGV("FAULTLESS_LIB"));
     return fl_child_json(output.out);
+}
+
+static const json_t *compare(const char *const command[])
+{
+    return compare_under("glibc,faultless", command);
 }
 
 static const char *text_of(const json_t *root, size_t i, const char *key)
@@ -89,10 +93,28 @@ CASE(one_behind_ours_does_not)
     assert_string_equal(text_of(root, 1, "served_by"), "ok");
 }
 
+/* The C library's row is of another allocator then, and not measured; the program's own can be. */
+CASE(what_the_program_brings_along_is_a_reference)
+{
+    char line[600];
+    snprintf(line, sizeof(line), /* by its file's name it is known for an allocator */
+             "cp " FL_OTHER_MALLOC
+             " %s/libhoard.so; LD_PRELOAD=$LD_PRELOAD:%s/libhoard.so exec " FL_LARGE,
+             fl_child_folder, fl_child_folder);
+    const char *const *command = ARGV("sh", "-c", line);
+    assert_string_equal(text_of(compare(command), 0, "served_by"), "shadowed");
+    const json_t *root = compare_under("own,faultless", command);
+    assert_int_equal(output.status, 0);
+    assert_string_equal(text_of(root, 0, "verdict"), "reference");
+    assert_string_equal(text_of(root, 1, "served_by"), "ok");
+    assert_string_not_equal(text_of(root, 1, "verdict"), "not compared");
+    assert_says(output.err, "the program's own allocator, whichever it is");
+}
+
 CASE(a_program_that_drops_the_preload_is_found_out)
 {
     assert_not_measured(compare(ARGV("sh", "-c", "unset LD_PRELOAD; exec " FL_LARGE)), "not loaded",
                         "the loader did not map it");
 }
 
-CASES_MAIN()
+CASES_MAIN(.group_setup = fl_child_make_folder, .group_teardown = fl_child_remove_folder)

@@ -27,8 +27,13 @@ struct options {
 
 static const char doc[] =
     "Run CMD under several allocators, interleaved, and print the medians and a verdict.\v"
-    "LIST is NAME,NAME,... of glibc, glibc-tuned, jemalloc, jemalloc-tuned, tcmalloc, mimalloc, "
-    "tbbmalloc and faultless (default: all but tbbmalloc). NAME=/path/lib.so names another one, "
+    "LIST is NAME,NAME,... of "
+#define X(name, file, libraries, variable, value) name ", "
+#include "faultstat/replacements.def"
+#undef X
+    "and own, which is the allocator that the program brings along; glibc-tuned and jemalloc-tuned "
+    "have their strongest settings (default: " FL_PEERS_DEFAULT
+    "). NAME=/path/lib.so names another one, "
     "NAME=BASE,ENV=VALUE,... a variant; each takes a -a of its own. Allocators that are absent are "
     "named and skipped. Standard input that is a file or a pipe is replayed to each run. A last "
     "line 'SUMMARY {json}' of CMD's output goes into the JSON. Exit status 1: a run failed, or an "

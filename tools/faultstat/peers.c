@@ -1,5 +1,3 @@
-/* The table of allocators. The tuned settings are the strongest that are known for large buffers:
- * with them both keep what they have, in huge pages, and fault almost never in a steady loop. */
 #include "faultstat/peers.h"
 
 #include "faultstat/watch.h"
@@ -12,37 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct known {
-    const char *name;
-    const char *candidate
-        [FL_PEER_CANDIDATES]; /* tried in order; the loader searches for those without a slash */
-    struct fl_env env;        /* name NULL: none */
-} known_peers[] = {
-    {"glibc", {0}, {0}},
-    {"glibc-tuned",
-     {0},
-     {"GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=1073741824:"
-                        "glibc.malloc.trim_threshold=68719476736:"
-                        "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1"}},
-    {"jemalloc", {"libjemalloc.so.2", "libjemalloc.so"}, {0}},
-    {"jemalloc-tuned",
-     {"libjemalloc.so.2", "libjemalloc.so"},
-     {"MALLOC_CONF", "oversize_threshold:0,thp:always,dirty_decay_ms:-1,muzzy_decay_ms:-1,"
-                     "background_thread:true"}},
-    {"tcmalloc", {"libtcmalloc_minimal.so.4", "libtcmalloc.so.4", "libtcmalloc.so"}, {0}},
-    {"mimalloc", {"libmimalloc.so.3", "libmimalloc.so.2", "libmimalloc.so"}, {0}},
-    {"tbbmalloc", {"libtbbmalloc_proxy.so.2", "libtbbmalloc_proxy.so"}, {0}},
-    {"faultless", {"libfaultless.so"}, {0}},
-};
+static const char OWN[] = "own";
 
-static const struct known *find_known(const char *name)
+/* What a definition may have as its base, and a list as its item. */
+static bool is_known(const char *name)
 {
-    for (size_t i = 0; i < sizeof(known_peers) / sizeof(known_peers[0]); i++) {
-        if (strcmp(known_peers[i].name, name) == 0) {
-            return &known_peers[i];
-        }
-    }
-    return NULL;
+    bool is_tuned;
+    return strcmp(name, OWN) == 0 || fl_replacement_find(name, &is_tuned) != NULL;
 }
 
 static int add_env(struct fl_peer *peer, const char *name, const char *value)
@@ -54,10 +28,24 @@ static int add_env(struct fl_peer *peer, const char *name, const char *value)
     return 0;
 }
 
+static void set_base(struct fl_peer *peer, const char *base)
+{
+    bool is_tuned;
+    const struct fl_replacement *r = fl_replacement_find(base, &is_tuned);
+    peer->is_any = strcmp(base, OWN) == 0;
+    if (r != NULL) {
+        memcpy(peer->candidate, r->library, sizeof(peer->candidate));
+    } else if (!peer->is_any) {
+        peer->candidate[0] = base;
+    }
+    if (r != NULL && is_tuned) {
+        (void)add_env(peer, r->variable, r->value);
+    }
+}
+
 /* Start a peer from nothing: no preload, and none of the variables that tune an allocator here.
- *   base   a known peer, or NULL and then `path` is its library. */
-static struct fl_peer *add_peer(struct fl_peers *peers, const char *name, const struct known *base,
-                                const char *path)
+ *   base   a known one, or the path of its library; kept. */
+static struct fl_peer *add_peer(struct fl_peers *peers, const char *name, const char *base)
 {
     if (peers->count == FL_PEERS_MAX) {
         return NULL;
@@ -71,14 +59,7 @@ static struct fl_peer *add_peer(struct fl_peers *peers, const char *name, const 
     for (size_t i = 0; i < peers->common_count; i++) {
         (void)add_env(peer, peers->common[i].name, peers->common[i].value);
     }
-    if (base == NULL) {
-        peer->candidate[0] = path;
-    } else {
-        memcpy(peer->candidate, base->candidate, sizeof(peer->candidate));
-        if (base->env.name != NULL) {
-            (void)add_env(peer, base->env.name, base->env.value);
-        }
-    }
+    set_base(peer, base);
     return peer;
 }
 
@@ -127,12 +108,11 @@ static int add_definition(struct fl_peers *peers, char *text, char error[160])
     if (rest != NULL) {
         *rest++ = '\0';
     }
-    const struct known *k = find_known(base);
-    if (k == NULL && strchr(base, '/') == NULL) {
+    if (!is_known(base) && strchr(base, '/') == NULL) {
         snprintf(error, 160, "'%.80s' is neither a known allocator nor a path", base);
         return -EINVAL;
     }
-    struct fl_peer *peer = add_peer(peers, text, k, base);
+    struct fl_peer *peer = add_peer(peers, text, base);
     if (peer == NULL) {
         snprintf(error, 160, "more than %d allocators", FL_PEERS_MAX);
         return -ENOSPC;
@@ -151,12 +131,11 @@ int fl_peers_add(struct fl_peers *peers, char *text, char error[160])
         if (comma != NULL) {
             *comma++ = '\0';
         }
-        const struct known *k = find_known(text);
-        if (k == NULL) {
+        if (!is_known(text)) {
             snprintf(error, 160, "no allocator '%.80s'; NAME=/path/lib.so names another", text);
             return -EINVAL;
         }
-        if (add_peer(peers, text, k, NULL) == NULL) {
+        if (add_peer(peers, text, text) == NULL) {
             snprintf(error, 160, "more than %d allocators", FL_PEERS_MAX);
             return -ENOSPC;
         }
@@ -274,8 +253,8 @@ static int find_library(struct fl_peer *peer)
         if (candidate == NULL) {
             break;
         }
-        bool is_own = strcmp(candidate, "libfaultless.so") == 0;
-        rc = is_own ? probe_own(peer) : probe_one(peer, candidate);
+        bool is_ours = strcmp(candidate, "libfaultless.so") == 0;
+        rc = is_ours ? probe_own(peer) : probe_one(peer, candidate);
     }
     if (peer->library[0] != '\0') {
         /* As the probe was preloaded, where the path has a space. */

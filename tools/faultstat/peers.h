@@ -3,12 +3,13 @@
 #ifndef FAULTLESS_FAULTSTAT_PEERS_H
 #define FAULTLESS_FAULTSTAT_PEERS_H
 
+#include "faultstat/replacements.h"
 #include "faultstat/spawn.h"
 
 #include <limits.h>
 
 enum { FL_PEERS_MAX = 24, FL_PEER_ENV_MAX = 32, FL_PEER_NAME = 32 };
-enum { FL_PEER_CANDIDATES = 4, FL_PEER_COMMON_MAX = 16 };
+enum { FL_PEER_CANDIDATES = FL_REPLACEMENT_LIBRARIES, FL_PEER_COMMON_MAX = 16 };
 
 #define FL_PEERS_DEFAULT "glibc,glibc-tuned,jemalloc,jemalloc-tuned,tcmalloc,mimalloc,faultless"
 
@@ -19,6 +20,7 @@ struct fl_peer {
     const char *candidate[FL_PEER_CANDIDATES]; /* libraries to try, in order; none for glibc */
     char library[PATH_MAX];                    /* as found; "" for glibc */
     char version[80];
+    bool is_any; /* whichever allocator the program brings along serves it: it is not judged */
     bool is_present;
     char absent_because[160];           /* in words; "" when it is present */
     double start_s;                     /* what starting a small process under it took */

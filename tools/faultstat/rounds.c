@@ -152,7 +152,7 @@ static int run_once(struct fl_comparison *c, const struct progress *p, const str
         .interval_ms = plan->interval_ms,
         .timeout_s = plan->timeout_s,
         .step_regex = plan->step_regex,
-        .library = peer->library,
+        .library = peer->is_any ? NULL : peer->library,
     };
     int rc = prepare(plan);
     if (rc != 0) {

@@ -4,6 +4,7 @@
 
 #include "faultstat/elf.h"
 #include "faultstat/proc.h"
+#include "faultstat/replacements.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -18,11 +19,8 @@
 
 enum { FL_PATH = 64, FL_MAPS_MOST = 4 << 20, FL_ENVIRON_MOST = 1 << 20 };
 
-/* Libraries that replace malloc, by the beginning of their file's name: for programs that are
- * linked with one. */
-static const char *const allocators[] = {"libtcmalloc",  "libjemalloc", "libmimalloc",
-                                         "libtbbmalloc", "libasan",     "libclang_rt.asan",
-                                         "libfaultless", "libhoard",    "libsnmalloc"};
+/* The runtime of a sanitizer replaces malloc, too: so its file's name begins. */
+static const char *const sanitizers[] = {"libasan", "libclang_rt.asan"};
 
 static void set(struct fl_served *out, enum fl_served_state state, bool is_final,
                 const char *reason)
@@ -132,12 +130,12 @@ static bool defines_malloc(pid_t pid, const char *path)
 
 static bool is_allocator(const char *file)
 {
-    for (size_t i = 0; i < sizeof(allocators) / sizeof(allocators[0]); i++) {
-        if (strncmp(file, allocators[i], strlen(allocators[i])) == 0) {
+    for (size_t i = 0; i < sizeof(sanitizers) / sizeof(sanitizers[0]); i++) {
+        if (strncmp(file, sanitizers[i], strlen(sanitizers[i])) == 0) {
             return true;
         }
     }
-    return false;
+    return fl_replacement_is(file);
 }
 
 /* Does this item of LD_PRELOAD replace malloc? Before the loader has mapped it its name must do.

@@ -127,6 +127,8 @@ static void print_head(const struct fl_comparison *c, FILE *file, size_t columns
         char text[PATH_MAX + 120];
         if (!peer->is_present) {
             snprintf(text, sizeof(text), "absent: %s", peer->absent_because);
+        } else if (peer->is_any) {
+            snprintf(text, sizeof(text), "the program's own allocator, whichever it is");
         } else {
             snprintf(text, sizeof(text), "%s%s%s%s", peer->version,
                      peer->library[0] != '\0' ? " (" : "", peer->library,

@@ -1,5 +1,6 @@
 #include "faultstat/record/names.h"
 
+#include "faultstat/replacements.h"
 #include "faultstat/text.h"
 
 #include <errno.h>
@@ -27,15 +28,14 @@ struct names {
 
 static bool is_runtime_file(const char *file)
 {
-    static const char *const prefix[] = {"libc.so",     "libc-",       "ld-linux",    "libm.so",
-                                         "libpthread",  "libstdc++",   "libgcc_s",    "libjemalloc",
-                                         "libtcmalloc", "libmimalloc", "libfaultless"};
+    static const char *const prefix[] = {"libc.so",    "libc-",     "ld-linux", "libm.so",
+                                         "libpthread", "libstdc++", "libgcc_s"};
     for (size_t i = 0; i < sizeof(prefix) / sizeof(prefix[0]); i++) {
         if (strncmp(file, prefix[i], strlen(prefix[i])) == 0) {
             return true;
         }
     }
-    return false;
+    return fl_replacement_is(file);
 }
 
 /* A new reference. */
