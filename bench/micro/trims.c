@@ -4,9 +4,10 @@
  *
  * A step takes --mib of blocks of 1 to 16 MiB, writes all bytes and frees the blocks. Then, with
  * --how 1, malloc_trim(0); 2, malloc_trim of --mib; 3, fl_release(0); 4, fl_release of --mib; 0,
- * nothing. What fl_release is, the library that is preloaded says; without one the call is left out.
- * The last line is `SUMMARY {json}`: step_ms, the median of the later half; step_faults, a step's of
- * that half; end_mib, what is in memory at the end, after a call of malloc_trim(0) unless --how is 0. */
+ * nothing. What fl_release is, the library that is preloaded says; without one the call is left
+ * out. The last line is `SUMMARY {json}`: step_ms, the median of the later half; step_faults, a
+ * step's of that half; end_mib, what is in memory at the end, after a call of malloc_trim(0) unless
+ * --how is 0. */
 #include "common.h"
 
 #include <dlfcn.h>
@@ -16,10 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MOST_BLOCKS = 1024,
-    MOST_STEPS = 1000
-};
+enum { MOST_BLOCKS = 1024, MOST_STEPS = 1000 };
 
 static long mib = 256, steps = 60, how = 0;
 static int64_t (*release)(size_t keep);
@@ -68,7 +66,7 @@ int main(int argc, char **argv)
     size_t n = steps < 2 || steps > MOST_STEPS ? 2 : (size_t)steps, warm = n / 2;
     long before = 0;
 
-    release = (int64_t (*)(size_t))dlsym(RTLD_DEFAULT, "fl_release");
+    release = (int64_t(*)(size_t))dlsym(RTLD_DEFAULT, "fl_release");
     for (size_t i = 0; i < n; i++) {
         before = i == warm ? fl_bench_faults() : before;
         double start = fl_bench_ms();
@@ -80,7 +78,8 @@ int main(int argc, char **argv)
     if (how != 0) {
         malloc_trim(0);
     }
-    printf("SUMMARY {\"step_ms\": %.2f, \"step_faults\": %.1f, \"end_mib\": %.1f}\n", took[warm + (n - warm) / 2],
-           (double)faults / (double)(n - warm), (double)fl_bench_rss() / (1 << 20));
+    printf("SUMMARY {\"step_ms\": %.2f, \"step_faults\": %.1f, \"end_mib\": %.1f}\n",
+           took[warm + (n - warm) / 2], (double)faults / (double)(n - warm),
+           (double)fl_bench_rss() / (1 << 20));
     return 0;
 }
