@@ -231,6 +231,18 @@ static bool is_thp_refused(void)
 /* The launcher's process, by its word; 0: none. Constant after boot. */
 static uint64_t launched;
 
+/* Bytes; 0: not known. Not ru_maxrss, which outlives execve(2): getrusage(2).
+ *   text   for the file. */
+static uint64_t resident_peak(char *text, size_t size)
+{
+    uint64_t kib = 0;
+
+    if (fl_sys.read_file("/proc/self/status", text, size) == 0) {
+        (void)fl_parse_after(text, "\nVmHWM:", &kib);
+    }
+    return kib << 10;
+}
+
 /* This process was asked for: by the launcher, or in a shell with job control. It is none of many
  * helpers. */
 static bool is_asked_for(void)
@@ -280,6 +292,7 @@ static void say_at_exit(enum where where)
     struct fl_summary s = {.values = &r->values,
                            .pid = fl_call_pid(),
                            .program = r->program,
+                           .resident_peak = resident_peak(r->text, sizeof r->text),
                            .threshold = fl_runtime.options.value[FL_OPTION_threshold],
                            .shadowed_by = is_shadowed(&r->values) ? fl_runtime.shadowed_by : NULL};
     if (r->values.requests != 0) {

@@ -195,6 +195,7 @@ struct fl_summary {
     uint64_t threshold;      /* bytes */
     const char *shadowed_by; /* the file whose malloc the program has; NULL: ours, or not known */
     bool thp_refused;        /* the process has huge pages switched off */
+    uint64_t resident_peak;  /* bytes, of the whole process; 0: not known */
     /* What it cost to touch so much memory that was mapped anew, here and now. 0: not measured. */
     uint64_t sample_bytes, sample_faults, sample_ns;
 };

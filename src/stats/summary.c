@@ -94,6 +94,19 @@ static void append_plan(struct fl_text *t, const struct fl_stats_values *v)
     }
 }
 
+/* Two peaks, which need not have been at one time. hugetlb pages are in ours alone. */
+static void append_peak(struct fl_text *t, const struct fl_summary *s)
+{
+    uint64_t ours = s->values->populated_peak_bytes;
+
+    fl_text_str(t, ", peak ");
+    append_bytes(t, ours);
+    if (s->resident_peak > ours) {
+        fl_text_str(t, " of the process's ");
+        append_bytes(t, s->resident_peak);
+    }
+}
+
 void fl_stats_format_prefix(int pid, const char *program, struct fl_text *t)
 {
     fl_text_str(t, "faultless");
@@ -141,8 +154,7 @@ void fl_stats_format_summary(const struct fl_summary *s, struct fl_text *t)
         fl_text_str(t, ", no huge pages (PR_SET_THP_DISABLE, by the program or what started it)");
     }
     append_plan(t, v);
-    fl_text_str(t, ", peak ");
-    append_bytes(t, v->populated_peak_bytes);
+    append_peak(t, s);
     fl_text_str(t, "\n");
 }
 

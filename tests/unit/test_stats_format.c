@@ -164,6 +164,7 @@ CASE(a_summary_is_one_line)
     assert_string_equal(buf, "faultless[42] a?b: 120k large requests, 4.2M page faults and 2.3 s "
                              "avoided (estimated), pages move by mremap, peak 1.2 GiB\n");
     s.sample_bytes = 0;
+    s.resident_peak = 3ull << 30;
     v.rung = 0;
     v.plan_steps = 990;
     v.plan_hits = 99;
@@ -171,12 +172,15 @@ CASE(a_summary_is_one_line)
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_summary(&s, &t);
     assert_string_equal(buf, "faultless[42] a?b: 120k large requests, pages move by userfaultfd, "
-                             "990 steps planned (99 % hits), peak 1.2 GiB\n");
+                             "990 steps planned (99 % hits), peak 1.2 GiB of the process's "
+                             "3.0 GiB\n");
+    s.resident_peak = 1 << 20; /* ours are hugetlb pages, which it does not count */
     s.thp_refused = true;
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_summary(&s, &t);
     assert_says(buf, ", no huge pages (PR_SET_THP_DISABLE, by the program or what "
                      "started it), 990 steps");
+    assert_says(buf, ", peak 1.2 GiB\n");
     v.requests = 0;
     t = fl_text_on(buf, sizeof buf);
     fl_stats_format_summary(&s, &t);
