@@ -115,12 +115,14 @@ FL_API int fl_residency_read(struct fl_residency *out);
 FL_API int64_t fl_release(size_t keep);
 
 /* Changes an option while the process runs, as if FAULTLESS_<NAME>=VALUE had been in the
- * environment: decay_ms, limit, eager_max, trim and stats. `name` has FAULTLESS_ in front or not,
- * and is in any case. `value` NULL: the default. It holds for this process, and for children that
- * it forks from then on, not for programs that it starts.
+ * environment: decay_ms, limit, eager_max, steps, trim and stats. `name` has FAULTLESS_ in front or
+ * not, and is in any case. `value` NULL: the default. It holds for this process, and for children
+ * that it forks from then on, not for programs that it starts.
  *   decay_ms   for what is free already, too
  *   limit      free memory beyond it goes back at once; blocks stay
  *   eager_max  for requests from then on
+ *   steps      off: those that have begun end as they would have, none begins, and what their plans
+ *              hold goes back by its age. Hardened, or with plan in FAULTLESS_DISABLE, none begins
  *   stats      what is said last counts, at exit; %h and %r want the environment, as getenv(3) does
  *              The names of a process may have 4 KiB in all: one that is new then is -EINVAL
  * 0; -ENOENT: there is no such option; -EPERM: it is read at the start alone; -EINVAL or -ERANGE:

@@ -67,7 +67,7 @@ def release(keep: int = 0) -> int:
 
 
 def set_option(name: str, value: Union[str, int, None]) -> None:
-    """Changes an option of this process: decay_ms, limit, eager_max, trim or stats; None: its default.
+    """Changes an option of this process: decay_ms, limit, eager_max, steps, trim or stats; None: its default.
 
     KeyError: there is no such option. ValueError: its value is not understood, or out of range. PermissionError: it is
     read at the start alone. Other OSErrors as of `fl_option_set`."""

@@ -4,11 +4,11 @@
 
 #include <errno.h>
 
-/* Steps are on, and the planner is this process's: not so in a child that gave it up, whose locks
+/* Steps begin, and the planner is this process's: not so in a child that gave it up, whose locks
  * may be held for ever. */
 static bool is_on(void)
 {
-    return fl_plan.config.on && fl_home_is_here();
+    return atomic_load(&fl_plan.config.on) && fl_home_is_here();
 }
 
 int fl_plan_context_new(struct fl_step_context **out)
@@ -47,7 +47,7 @@ int fl_plan_context_free(struct fl_step_context *c)
     if (c == NULL || !c->who.open) {
         return -EINVAL;
     }
-    int rc = is_on() ? claim(c) : -ENOSYS;
+    int rc = fl_home_is_here() ? claim(c) : -ENOSYS;
     if (rc == 0) {
         fl_context_unmake(c);
     }
@@ -111,10 +111,11 @@ int fl_plan_begin(struct fl_step_context *c)
 int fl_plan_end(struct fl_step_context *c)
 {
     c = c != NULL ? c : fl_plan_default;
-    if (!is_on()) {
+    bool is_within = c != NULL && c == fl_plan_mine; /* its end counts, though none may begin now */
+    if (!fl_home_is_here() || (!is_within && !is_on())) {
         return -ENOSYS;
     }
-    if (c == NULL || c != fl_plan_mine || fl_region_busy()) {
+    if (!is_within || fl_region_busy()) {
         return -EINVAL;
     }
     fl_assert(atomic_load(&c->who.thread) == fl_plan_self());

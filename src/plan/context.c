@@ -55,6 +55,11 @@ void fl_plan_set_tick(uint64_t tick_ns)
     atomic_store(&fl_plan.config.tick_ns, tick_ns);
 }
 
+void fl_plan_set_on(bool on)
+{
+    atomic_store(&fl_plan.config.on, on);
+}
+
 /* What its thread's requests have to be shown to. */
 static unsigned mode_of(const struct fl_step_context *c)
 {

@@ -121,7 +121,7 @@ struct fl_plan_config {
      * row repeated the one before; or, as they vary, when more than `max` were recorded without
      * that. */
     unsigned start, stable, max;
-    bool on;                  /* steps that the program declares are learned */
+    _Atomic bool on;          /* steps that the program declares are learned */
     bool background;          /* there is a worker */
     _Atomic uint64_t tick_ns; /* between two looks at what is idle; 0: nothing goes back for that */
     /* Has fl_plan_thread_ends called when the calling thread ends; may allocate. */
@@ -151,6 +151,9 @@ void fl_plan_thread_begins(void);
 /* Before any other function here.  Context: boot only. */
 void fl_plan_start(struct fl_region *r, const struct fl_plan_config *c);
 void fl_plan_set_tick(uint64_t tick_ns);
+/* Whether steps begin from now on. One that has begun ends as it would have, and what plans hold
+ * goes back by its age.  Threads: any. */
+void fl_plan_set_on(bool on);
 
 /* A request of the step, in its order. Constant. */
 struct fl_plan_entry {

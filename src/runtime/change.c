@@ -48,6 +48,11 @@ static void change_eager(void)
                         !is_set(FL_OPTION_eager_max));
 }
 
+static void change_steps(void)
+{
+    fl_plan_set_on(fl_steps_are_on());
+}
+
 static void change_trim(void)
 {
     fl_trim_choose((enum fl_trim)value_of(FL_OPTION_trim));
@@ -65,7 +70,7 @@ static const struct {
 } changes[] = {
     {FL_OPTION_decay_ms, change_decay},  {FL_OPTION_limit, change_limit},
     {FL_OPTION_eager_max, change_eager}, {FL_OPTION_trim, change_trim},
-    {FL_OPTION_stats, change_stats},
+    {FL_OPTION_stats, change_stats},     {FL_OPTION_steps, change_steps},
 };
 
 /* Index in that table; -ENOENT or -EPERM. */

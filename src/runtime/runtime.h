@@ -44,6 +44,8 @@ void fl_boot_for_request(void);
 bool fl_is_started(void);
 /* A quarter of FAULTLESS_DECAY_MS. */
 uint64_t fl_tick_ns(void);
+/* As the options now say. */
+bool fl_steps_are_on(void);
 /* Some thread is amid the second step; `*out_here`: this one. */
 bool fl_is_starting(bool *out_here);
 

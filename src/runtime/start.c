@@ -180,15 +180,21 @@ uint64_t fl_tick_ns(void)
     return fl_runtime.options.value[FL_OPTION_decay_ms] * 1000000 / FL_DECAY_TICKS;
 }
 
+bool fl_steps_are_on(void)
+{
+    bool is_off =
+        (fl_runtime.options.value[FL_OPTION_disable] & FL_DISABLE_PLAN) != 0 || fl_harden.on;
+
+    return fl_runtime.active && !is_off &&
+           fl_runtime.options.value[FL_OPTION_steps] != (uint64_t)FL_STEPS_OFF;
+}
+
 static void start_plan(void)
 {
     uint64_t disable = fl_runtime.options.value[FL_OPTION_disable];
-    uint64_t steps = (disable & FL_DISABLE_PLAN) != 0 || fl_harden.on
-                         ? (uint64_t)FL_STEPS_OFF
-                         : fl_runtime.options.value[FL_OPTION_steps];
     struct fl_plan_config config = {
         .trace = fl_runtime.options.text[FL_OPTION_trace],
-        .on = fl_runtime.active && steps != FL_STEPS_OFF,
+        .on = fl_steps_are_on(),
         .background = (disable & FL_DISABLE_WORKER) == 0,
         .tick_ns = fl_tick_ns(),
         .watch_thread = watch_thread,

@@ -140,7 +140,7 @@ static void stats_go_to_stderr_as_a_line(void **state)
         assert_int_equal(fl_run_lines(r->err), 1);
         (void)sscanf(r->err, "faultless[%d] victim_names: 1 large request, %n", &pid, &end);
         assert_true(pid > 1 && end != 0);
-        assert_non_null(strstr(r->err, ", peak "));
+        assert_non_null(strstr(strstr(r->err, ", peak "), " of the process's "));
         assert_string_equal(r->stats, "");
         assert_int_not_equal(access(words[i], F_OK), 0); /* it is no file's name */
     }
@@ -288,6 +288,14 @@ static void a_timeline_is_a_trace_of_what_was_done(void **state)
         r->err, "faultless: FAULTLESS_TIMELINE=/no/such/folder/t cannot be written, error 2\n");
 }
 
+static void steps_that_cannot_be_written_are_told_of_once(void **state)
+{
+    (void)state;
+    const struct fl_run *r = steps_with("FAULTLESS_TRACE=/no/such/folder");
+    assert_int_equal(r->exit_status, 0);
+    assert_string_equal(r->err, "faultless: the folder of FAULTLESS_TRACE cannot be written to\n");
+}
+
 static void the_threshold_is_where_it_is_set(void **state)
 {
     (void)state;
@@ -337,6 +345,7 @@ int main(void)
         cmocka_unit_test(confirm_says_what_is_in_force),
         cmocka_unit_test(stats_append_a_line_a_process),
         cmocka_unit_test(a_timeline_is_a_trace_of_what_was_done),
+        cmocka_unit_test(steps_that_cannot_be_written_are_told_of_once),
         cmocka_unit_test(the_threshold_is_where_it_is_set),
         cmocka_unit_test(small_requests_cost_nothing_of_ours),
     };

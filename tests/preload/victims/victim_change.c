@@ -90,13 +90,43 @@ static void release_takes_from_plans(void)
     }
 }
 
+static void declared_step(int begins)
+{
+    CHECK(CALL(fl_step_begin)(NULL) == begins);
+    take_all();
+    free_all();
+    CHECK(CALL(fl_step_end)(NULL) == begins);
+}
+
+/* A step that has begun when they are switched off ends as it would have. */
+static void steps_go_and_come(void)
+{
+    struct fl_step_context *context;
+
+    CHECK(CALL(fl_option_set)("steps", "off") == 0);
+    declared_step(-ENOSYS);
+    CHECK(CALL(fl_step_new)(&context) == -ENOSYS);
+    CHECK(CALL(fl_option_set)("steps", NULL) == 0 && CALL(fl_step_new)(&context) == 0);
+    for (int i = 0; i < 12; i++) {
+        declared_step(0);
+    }
+    CHECK(CALL(fl_step_begin)(context) == 0 && CALL(fl_option_set)("steps", "off") == 0);
+    CHECK(CALL(fl_step_begin)(NULL) == -ENOSYS && CALL(fl_step_end)(context) == 0 &&
+          CALL(fl_step_end)(context) == -ENOSYS && CALL(fl_step_free)(context) == 0);
+    for (int i = 0; i < 12; i++) {
+        declared_step(-ENOSYS);
+    }
+    CHECK(CALL(fl_option_set)("steps", "declared") == 0);
+    declared_step(0);
+}
+
 static void wrong_names_and_values_are_refused(void)
 {
     CHECK(CALL(fl_option_set)(NULL, "1") == -EINVAL && CALL(fl_option_set)("", "1") == -ENOENT &&
           CALL(fl_option_set)("decay", "1") == -ENOENT);
     CHECK(CALL(fl_option_set)("threshold", "1M") == -EPERM &&
           CALL(fl_option_set)("FAULTLESS_NUMA", "off") == -EPERM);
-    CHECK(CALL(fl_option_set)("steps", "off") == -EPERM &&
+    CHECK(CALL(fl_option_set)("plan_max", "8") == -EPERM &&
           CALL(fl_option_set)("gpu_limit", "1G") == -EPERM);
     CHECK(CALL(fl_option_set)("decay_ms", "soon") == -EINVAL &&
           CALL(fl_option_set)("decay_ms", "-1") == -EINVAL);
@@ -189,7 +219,7 @@ static void nothing_is_served(void)
           CALL(fl_option_set)("threshold", "1M") == -EPERM);
 }
 
-MAIN(MODE(release_leaves_what_it_is_told), MODE(release_takes_from_plans),
+MAIN(MODE(release_leaves_what_it_is_told), MODE(release_takes_from_plans), MODE(steps_go_and_come),
      MODE(wrong_names_and_values_are_refused), MODE(memory_decays_sooner),
      MODE(a_limit_counts_at_once), MODE(blocks_come_populated), MODE(statistics_go_where_it_says),
      MODE(trims_give_nothing), MODE(nothing_is_served))
