@@ -1,5 +1,5 @@
 /* Heaps: what a program takes by <faultless/heap.h>. A tie of what is there: addresses with a name
- * (core's vspace), a node and pages ahead of use (region's pin.h), first fit (region's tree.h).
+ * (core's vspace), a node and pages ahead of use (region's pin.h), first fit (space/tree.h).
  *
  * A heap is two spans: `data`, which its blocks fill, and `records`, which begins with the heap
  * itself and goes on with descriptors. Only free extents have one: who frees a block says how long

@@ -17,10 +17,10 @@
  * would have been merged.
  * R5  FREE extents are in the tree of their zone and kind, by address; nothing else is. A zone
  * counts what is in its own.
- * R6  populated_bytes == sum of len, less what is absent, over all extents that are neither EMPTY
+ * R6  held.populated == sum of len, less what is absent, over all extents that are neither EMPTY
  *     nor LAZY, what PART ones have, and what the reserve holds.
  * R7  FREE extents are in the queue of their kind, or, if they are pieces that were looked at, in
- * that of those or none; H1 and H2 hold. */
+ * that of those or none; H1 to H3 of holes.h hold. */
 #ifndef FL_REGION_REGION_H
 #define FL_REGION_REGION_H
 
@@ -62,8 +62,8 @@ struct fl_region {
     /* What else each request and free reads: a cache line that is seldom written. */
     _Alignas(
         FL_CACHE_LINE) _Atomic size_t cache_max; /* longest extent that thread caches may hold */
-    _Atomic uint32_t epoch;                      /* ticks of the worker */
-    _Atomic bool tight; /* free memory is handed to the kernel to take, and nothing is cached */
+    _Atomic uint32_t epoch; /* ticks so far: of the worker, else of requests and frees */
+    _Atomic bool tight;     /* free memory is handed to the kernel to take, and nothing is cached */
     /* In a small memory cgroup: the same, by base pages, and little is cached. See pressure.c */
     _Atomic bool scarce;
     _Atomic bool starved; /* a request found the memory too short: others are to give some back */
@@ -124,7 +124,7 @@ struct fl_extent *fl_region_take(struct fl_region *r, struct fl_cache *own, size
  * no room: no other allocator may serve it either, for the kernel would kill the process. */
 bool fl_region_is_bound(void);
 
-/* Back to the free ones; merges with its neighbours. `e` is CACHED (claimed by fl_extent_claim).
+/* Back to the free ones; merges with its neighbours. `e` is CACHED (fl_extent_free_once).
  * Never fails. */
 void fl_region_give(struct fl_region *r, struct fl_extent *e);
 
@@ -239,7 +239,8 @@ uint64_t fl_region_thin(struct fl_region *r);
 uint64_t fl_region_repair(struct fl_region *r);
 /* Clears free memory while no request comes. */
 uint64_t fl_region_rezero(struct fl_region *r);
-/* Keeps free memory that rests out of core dumps, and gives a crowd's back: rest.c. */
+/* When no request has come for a while: empties slots and depots, keeps what is free out of core
+ * dumps, and gives a crowd's back: rest.c. */
 uint64_t fl_region_rest(struct fl_region *r);
 
 /* One tick of the worker's clock, then fl_region_purge(age). False when nothing is left that

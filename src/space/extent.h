@@ -13,7 +13,7 @@ enum fl_extent_state {
     FL_EXTENT_UNUSED,  /* a descriptor on the spare list */
     FL_EXTENT_FREE,    /* in a tree */
     FL_EXTENT_LIVE,    /* handed out */
-    FL_EXTENT_CACHED,  /* freed, in a thread's cache */
+    FL_EXTENT_CACHED,  /* freed, and waits: in a slot, in a depot, for who holds a lock */
     FL_EXTENT_FOREIGN, /* addresses where another mapping lies: never ours again */
     /* Being given back, moved, cleared or, where it is EMPTY, mapped: no lock is held meanwhile */
     FL_EXTENT_ISOLATED,
@@ -68,11 +68,12 @@ enum fl_queue {
 };
 
 struct fl_extent {
-    uintptr_t base; /* page-aligned. Constant while LIVE or CACHED, else lock: region */
-    size_t len;     /* bytes, a multiple of the base page. As base */
-    /* enum fl_extent_state. LIVE -> CACHED by the freeing thread, the rest under the lock */
+    uintptr_t base; /* page-aligned. Lock: region. Constant while LIVE or CACHED */
+    size_t len;     /* bytes, a multiple of the base page. As base, but for resizing in place */
+    /* enum fl_extent_state. LIVE -> CACHED by the thread that frees, CACHED -> LIVE by the one that
+     * has taken it from a slot or a depot, all others under the lock */
     _Atomic uint32_t state;
-    /* When it was freed, in ticks of the worker. Relaxed: an age, orders nothing */
+    /* When it was freed: the region's epoch. Relaxed: an age, orders nothing */
     _Atomic uint32_t epoch;
     enum fl_content content; /* Lock: region, or the owner while LIVE */
     uint8_t queue;           /* enum fl_queue. Lock: region */
@@ -86,8 +87,8 @@ struct fl_extent {
     _Atomic uint8_t user_remapped;
     uint8_t left; /* POPULATED, LAZY: enum fl_left. Lock: region, or the owner while LIVE */
     union {
-        /* Chain of frees that a signal handler could not finish, or of extents that give their
-         * pages to one request. */
+        /* Chain of a depot's bin, of frees that are left to who holds a lock, or of extents that
+         * give their pages to one request. */
         struct fl_extent *next;
         struct fl_inner *inner; /* FL_CONTENT_INNER: of what it is a part. Constant */
     };

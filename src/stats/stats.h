@@ -13,7 +13,7 @@
 
 /* Written by the owning thread. Relaxed: statistics, order nothing. */
 struct fl_thread_stats {
-    _Atomic uint64_t cache_hits; /* requests served by the thread's cache */
+    _Atomic uint64_t cache_hits; /* requests served by the thread's slots or by a depot */
     _Atomic uint64_t hit_bytes;  /* of these, together */
 };
 

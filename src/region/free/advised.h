@@ -15,7 +15,7 @@ uint8_t fl_advice_of_part(uint8_t advised, struct fl_range part);
  * the two that became `e`. */
 size_t fl_advice_all_hidden(const struct fl_extent *e);
 void fl_advice_note_merged(struct fl_extent *e, size_t hidden);
-/* A1, in checks. */
+/* A1: no LIVE, CACHED or EMPTY extent is hidden. In checks. */
 bool fl_advice_is_sound(const struct fl_extent *e);
 /* Before a FREE extent is used: children of later forks have it again. The worker, which must
  * not hold others up, never does it. */

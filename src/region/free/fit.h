@@ -26,8 +26,8 @@ struct fl_walk {
 };
 /* The extent there, or the next one; NULL: there is none.  Cost: O(log n). */
 struct fl_extent *fl_fit_walk(struct fl_region *r, struct fl_walk *w);
-/* As fl_fit_remove of `e`, but for the edges of it that stay, FREE and in no tree yet; NULL:
- * there is none. */
+/* As fl_fit_remove of `e`, which has been cut: `head` and `tail` are what stays of it in front and
+ * behind, FREE and in no tree yet; NULL: there is none. */
 void fl_fit_cut(struct fl_region *r, struct fl_extent *e, struct fl_extent *head,
                 struct fl_extent *tail);
 void fl_fit_start(struct fl_zone *z);

@@ -1,7 +1,7 @@
 /* Extents that are out of the tables while one thread works on them without the lock. Lock:
  * region. */
-#ifndef FL_REGION_APART_H
-#define FL_REGION_APART_H
+#ifndef FL_REGION_ISOLATED_H
+#define FL_REGION_ISOLATED_H
 
 #include "region/region.h"
 

@@ -1,6 +1,6 @@
 /* Blocks to whose pages the program did something that free has to undo. */
-#ifndef FL_REGION_HANDS_H
-#define FL_REGION_HANDS_H
+#ifndef FL_REGION_USER_REMAPPED_H
+#define FL_REGION_USER_REMAPPED_H
 
 #include "region/region.h"
 

@@ -7,7 +7,7 @@
 /* Lock: region; to write, where a member is atomic; to add, of `filling`. */
 struct fl_held {
     size_t populated;      /* R6 */
-    size_t exempt;         /* of ISOLATED extents that are not, or no longer, in memory */
+    size_t exempt;         /* of these, ISOLATED ones: not in memory yet, or no longer */
     _Atomic size_t moving; /* of ISOLATED extents whose pages move: counted twice for a moment */
     /* Of requests that fill addresses of their own, and what is free beside them in the same huge
      * pages. */

@@ -11,7 +11,9 @@ bool fl_region_lock_unless_forking(struct fl_region *r);
 /* The same, or not to be had without sleeping. */
 bool fl_region_lock_soon(struct fl_region *r);
 void fl_region_unlock(struct fl_region *r);
-/* By the calling thread: all of it, or a shard's. What is said with "Lock: region" asserts it. */
+/* Does the calling thread hold all shards' locks, or one? "Lock: region" of a function that runs
+ * under either means the lock of the shard whose extents it touches; else it means all. Both assert
+ * this. */
 static inline bool fl_region_is_locked(const struct fl_region *r)
 {
     (void)r;

@@ -15,7 +15,7 @@ struct fl_pressure {
     size_t since_starved, starve_after;
     size_t least;                  /* that come back between two looks, at least */
     size_t since_look, look_after; /* that came back since the last look; until the next */
-    size_t surplus; /* free ones that a look found too many; the next free purges them */
+    size_t surplus; /* free bytes that the last look found too many; the next free purges them */
 };
 
 /* Bytes of the longest extent in a thread cache. What waits there is in the way of others: with

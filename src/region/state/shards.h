@@ -47,9 +47,10 @@ struct fl_shards {
     _Atomic unsigned n;    /* open; they are never closed. Relaxed without a lock: a hint */
     _Atomic bool ordinary; /* with several: what is to be done may be done by one lock. Likewise */
     _Atomic bool due;      /* enough came back that all are to be looked at. Likewise */
-    size_t slack; /* bytes that a shard may take, beside what it got back, before all know */
+    size_t slack; /* bytes by which a shard's takes may exceed its frees before all locks are
+                   * taken, which adds its counts to the region's */
     _Alignas(FL_CACHE_LINE) _Atomic uint32_t busy; /* requests that found their lock so. A count */
-    _Atomic uintptr_t cursor; /* from there on the last one has not got its part yet; 0: it has */
+    _Atomic uintptr_t cursor; /* how far the newest shard's part is shared out; 0: all of it is */
     size_t stripe;            /* the last one gets its part of addresses by so many bytes */
     _Atomic uint64_t cpus;    /* that found a lock busy: bit number modulo 64 */
     uint64_t looked_at;       /* locks taken, at the last look at `busy` */

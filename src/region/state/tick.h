@@ -1,4 +1,5 @@
-/* Ticks of the clock by which memory ages, where there is no worker. Included by region.h. */
+/* Ticks of the clock by which memory ages: the worker's, or where there is none those of requests
+ * and frees, of which the rest here is. Included by region.h. */
 #ifndef FL_REGION_TICK_H
 #define FL_REGION_TICK_H
 

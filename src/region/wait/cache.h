@@ -23,10 +23,11 @@ static inline uint32_t fl_site_here(void)
 }
 
 /* A thread's last freed extents, kept for the next request of the same size. Few on purpose: an
- * extent that waits here cannot be merged with its neighbours (64 of them, not drained, make a
- * ResNet step's window 1.49 times its live maximum; 4, drained by the next request, 1.05:
- * bench/fit/replay). The owner puts and takes, any thread may take away: each slot changes by one
- * atomic operation, so signal handlers, fork and the worker need no lock. */
+ * extent that waits here cannot be merged with its neighbours. 64 slots that nothing drains make a
+ * ResNet step's window 1.49 times its live maximum, 4 that the next miss drains 1.05
+ * (bench/fit/replay). Depots, which hold more, are bounded by bytes. The owner puts and takes, any
+ * thread may take away: each slot changes by one atomic operation, so signal handlers, fork and the
+ * worker need no lock. */
 struct fl_cache {
     struct fl_cache_slot {
         _Atomic(struct fl_extent *) extent;
@@ -47,14 +48,14 @@ struct fl_cache {
      * that they had there. The owner alone. */
     _Atomic uint32_t site; /* FL_SITE_NONE: not placed yet; FL_SITE_ONE: there is one node */
     uint8_t zone;          /* written while the site is FL_SITE_NONE */
-    uint8_t asks;          /* misses that would have been served there without a question */
+    uint8_t asks;          /* misses at home, of which one in some asks anew where home is */
     /* See depot.h. The owner alone */
     bool exact;       /* a plan watches the lengths that it gets */
     uint32_t alike;   /* requests in a row that the slots did not serve, */
     size_t alike_len; /* of that length */
 };
 
-/* Blocks on their way. */
+/* All caches, and the frees that wait for the lock's holder. */
 struct fl_caches {
     _Atomic(struct fl_cache *) all;       /* every cache ever made; each one's `next` stays */
     struct fl_cache *idle;                /* those that no thread owns. Lock: region */
@@ -191,7 +192,8 @@ static inline struct fl_extent *fl_cache_put(struct fl_region *r, struct fl_cach
  * Cost: all of all caches: one look for each cache that was filled since the last time; by age: for
  * each there is. */
 size_t fl_cache_drain(struct fl_region *r, struct fl_cache *c, uint32_t age);
-/* The CPU that the calling thread runs on; a number of its cache's where that is not told. */
+/* The CPU that the calling thread runs on; where the kernel does not tell, a number by the address
+ * of its cache. */
 static inline unsigned fl_cache_cpu(const struct fl_cache *c)
 {
     return fl_cpu_offset != 0 ? fl_cpu_here() : (unsigned)((uintptr_t)c / sizeof *c);

@@ -1,14 +1,17 @@
 /* Depots: freed blocks that wait for a request of their length, beyond the four slots of a thread's
  * cache. There is one for the threads of each CPU. Included by region.h.
  *
- * What the slots displace goes to the depot of the thread's CPU, and what they do not serve is
- * looked for there. A thread that asks for one length many times in a row finds several blocks put
- * there ahead of it, and may fill the depot with what it frees of that length.
+ * What the slots displace goes to the depot of the thread's CPU (number modulo FL_DEPOTS) if it is
+ * no longer than a bin can have and than what may wait there: a part of what is in use, see
+ * fl_depot_resize. What the slots do not serve is looked for there, but for calloc, which wants
+ * zeros, and for alignments above a page. A thread that asks for one length many times in a row
+ * finds several blocks put there ahead of it, and may fill the depot with what it frees of that
+ * length.
  *
  * What waits is CACHED, as in a slot: in no tree, counted as in use, and any thread may take it.
- * The region takes it back before the window grows, when it has aged, and where all caches are
- * emptied. With several nodes a thread at home, see cache.h, puts and takes what lies in its
- * zone. */
+ * The region takes it back before the window grows, when it has aged, when no request has come for
+ * a while (jobs/rest.c), and wherever slots are emptied. With several nodes a thread at home, see
+ * cache.h, puts and takes what lies in its zone. */
 #ifndef FL_REGION_DEPOT_H
 #define FL_REGION_DEPOT_H
 
@@ -16,7 +19,7 @@
 
 enum {
     FL_DEPOTS = 64,
-    FL_DEPOT_BINS = 256, /* a bin holds blocks of so many base pages, and one */
+    FL_DEPOT_BINS = 256, /* bin i holds blocks of i + 1 base pages */
     FL_DEPOT_WORDS = FL_DEPOT_BINS / 64,
     FL_DEPOT_USES = 512, /* requests and frees between two looks at what may wait */
     /* Requests in a row, from which on what is freed of that length may fill a depot. No more are
@@ -44,7 +47,7 @@ struct fl_depots {
     _Atomic uint64_t used; /* bit i: depot i ever was */
     struct fl_depot depot[FL_DEPOTS];
     /* Lock: region, from here on. */
-    size_t seen;   /* bytes in depots, at the last look; no part of the peak */
+    size_t seen;   /* bytes that wait, by the last look; the peak of use leaves them out */
     unsigned turn; /* the depot that was last asked for some */
     unsigned uses; /* requests and frees since the last look at what may wait */
 };
@@ -65,7 +68,7 @@ bool fl_depot_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e,
 struct fl_extent *fl_depot_take(struct fl_region *r, struct fl_cache *c, size_t len);
 /* The same, of just that length, and from the depot of the thread's CPU alone. */
 struct fl_extent *fl_depot_take_same(struct fl_region *r, struct fl_cache *c, size_t len);
-/* The same where else the thread would sleep: up to half as long again, and from any depot. */
+/* The same for a thread that would sleep otherwise: up to half as long again, from any depot. */
 struct fl_extent *fl_depot_take_longer(struct fl_region *r, struct fl_cache *c, size_t len);
 
 /* Carves `len` bytes from the front of the FREE `e`, which is long enough, LIVE; in a row of
@@ -90,10 +93,11 @@ void fl_depot_resize(struct fl_region *r);
  * Return how many did. */
 size_t fl_depot_drain(struct fl_region *r, uint32_t age);
 size_t fl_depot_drain_some(struct fl_region *r, size_t most);
-/* Does any wait? One that is being changed counts. Comes after what the caller did before. */
+/* Does any depot hold a block, or is one being changed? Sequentially consistent: comes after what
+ * the caller wrote before. */
 bool fl_depot_has_some(struct fl_region *r);
-/* Around fork(2): no thread changes them meanwhile. In the child what could not be held is
- * empty. */
+/* Around fork(2): no thread changes them meanwhile. A depot that could not be held in time is empty
+ * in the child: its blocks are lost there, CACHED for ever. */
 void fl_depot_fork_lock(struct fl_region *r);
 void fl_depot_fork_parent(struct fl_region *r);
 void fl_depot_fork_child(struct fl_region *r);
