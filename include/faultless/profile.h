@@ -42,7 +42,7 @@ struct fl_profile_head {
     uint32_t version;
     uint32_t slots; /* that there are samples in, or were: no later one is in use */
     uint32_t stride;
-    uint32_t pid;        /* of the process that began it */
+    uint32_t pid;        /* the process; in a file, the one that wrote it */
     uint64_t every;      /* bytes between samples, as asked for */
     uint64_t live, peak; /* bytes that the samples stand for: now, and at most */
     uint64_t peak_at;    /* the number of the sample that made the peak */

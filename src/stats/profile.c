@@ -351,6 +351,7 @@ int fl_profile_write(const char *path, const struct fl_profile_head *now)
         return rc;
     }
     struct writing *w = (struct writing *)all.base; /* NOLINT(performance-no-int-to-ptr) */
+    head.pid = (uint32_t)fl_call_pid();             /* a child of fork has its parent's table */
     head.live_bytes = now->live_bytes;
     head.kept_bytes = now->kept_bytes;
     head.held_bytes = now->held_bytes;

@@ -130,6 +130,26 @@ CASE(a_child_of_fork_has_its_own)
     assert_int_equal(held_by(""), 3 * MIB);
 }
 
+CASE(a_childs_file_is_of_the_child)
+{
+    char option[96], name[64], head[64];
+    snprintf(option, sizeof(option), "FAULTLESS_PROFILE=%s/%%p.heap", fl_child_folder);
+    const char *const env[] = {every[0], every[1], option, every[3], NULL};
+    struct fl_live_victim v = fl_live_victim_start(ARGV(FL_HEAP, "fork"), env);
+    pid_t pid[2];
+    for (int i = 0; i < 2; i++) {
+        pid[i] = (pid_t)strtol(fl_live_victim_line(&v), NULL, 10);
+    }
+    assert_int_equal(fl_live_victim_end(&v), 0);
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof(name), "%s/%d.heap", fl_child_folder, (int)pid[i]);
+        snprintf(head, sizeof(head), "process %d: %s MiB", (int)pid[i],
+                 pid[i] == v.pid ? "2.0" : "3.0");
+        fl_child_ends(0, ARGV(FL_FAULTSTAT, "heap", name), NULL);
+        assert_says(output.out, head);
+    }
+}
+
 /* By a program that is the same each time, and its one thread. */
 CASE(samples_stand_for_all_on_average)
 {
