@@ -30,7 +30,7 @@ static void start_top(const char *term, const char *more)
 CASE(the_screen_has_sums_titles_processes_and_help)
 {
     start_top("TERM=xterm", NULL);
-    fl_terminal_await(&terminal, FL_TERMINAL_ROWS - 1, "q quit  s sort (live)");
+    fl_terminal_await(&terminal, FL_TERMINAL_ROWS - 1, "q quit  h legend  s sort (live)");
     fl_terminal_await(&terminal, 2, " victim_live ");
     if (getenv("FL_SHOW_SCREEN") != NULL) {
         for (int i = 0; i < FL_TERMINAL_ROWS; i++) {
@@ -61,6 +61,22 @@ CASE(keys_sort_by_another_figure)
     fl_terminal_await(&terminal, FL_TERMINAL_ROWS - 1, "(faults)");
     fl_terminal_press(&terminal, "jkx\033[Bq"); /* scrolling, and keys that mean nothing */
     assert_int_equal(fl_terminal_end(&terminal), 0);
+}
+
+CASE(a_key_shows_what_columns_and_keys_mean)
+{
+    static const char *const keys[] = {"h", "?"};
+    for (size_t i = 0; i < 2; i++) {
+        start_top("TERM=xterm", NULL);
+        fl_terminal_await(&terminal, FL_TERMINAL_ROWS - 1, "h legend");
+        fl_terminal_press(&terminal, keys[i]);
+        fl_terminal_await(&terminal, -1, "RESRV    bytes that the library holds for no block");
+        fl_terminal_await(&terminal, -1, "h or ? ends this.");
+        fl_terminal_press(&terminal, keys[i]);
+        fl_terminal_await(&terminal, 2, " victim_live ");
+        fl_terminal_press(&terminal, "q");
+        assert_int_equal(fl_terminal_end(&terminal), 0);
+    }
 }
 
 CASE(a_narrow_terminal_has_fewer_columns)

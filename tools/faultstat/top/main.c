@@ -17,7 +17,7 @@ struct options {
     long rounds;       /* 0: for ever */
     double delay_s;
     bool batch, json;
-    enum fl_top_key key;
+    struct fl_screen_view view;
 };
 
 enum { FL_KEY_ALL = 'a', FL_KEY_BATCH = 'b' };
@@ -75,8 +75,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         o->top.only[o->top.onlys++] = (pid_t)fl_options_number(state, arg, 1, INT32_MAX);
         return 0;
     case 's':
-        o->key = fl_top_key_of(arg);
-        if (o->key == FL_TOP_KEYS) {
+        o->view.key = fl_top_key_of(arg);
+        if (o->view.key == FL_TOP_KEYS) {
             argp_error(state, "'%s' is no figure to sort by", arg);
         }
         return 0;
@@ -107,7 +107,7 @@ static int look(struct options *o)
         fprintf(stderr, "faultstat: /proc: %s\n", strerror(-rc));
         return rc;
     }
-    fl_top_sort(&o->top, o->key);
+    fl_top_sort(&o->top, o->view.key);
     return 0;
 }
 
@@ -155,11 +155,12 @@ static int run_batch(struct options *o)
 }
 
 /* Until the next round is due. False: the user quits. */
-static bool show_until(struct options *o, const struct timespec *due, size_t *first)
+static bool show_until(struct options *o, const struct timespec *due)
 {
+    struct fl_screen_view *view = &o->view;
     for (;;) {
         struct timespec now;
-        fl_screen_draw(&o->top, o->key, first);
+        fl_screen_draw(&o->top, view);
         clock_gettime(CLOCK_MONOTONIC, &now);
         long ms = (long)(due->tv_sec - now.tv_sec) * 1000 + (due->tv_nsec - now.tv_nsec) / 1000000;
         switch (fl_screen_wait(ms > 0 ? ms : 0)) {
@@ -168,14 +169,17 @@ static bool show_until(struct options *o, const struct timespec *due, size_t *fi
         case FL_SCREEN_TIME:
             return true;
         case FL_SCREEN_SORT:
-            o->key = (enum fl_top_key)((o->key + 1) % FL_TOP_KEYS);
-            fl_top_sort(&o->top, o->key);
+            view->key = (enum fl_top_key)((view->key + 1) % FL_TOP_KEYS);
+            fl_top_sort(&o->top, view->key);
+            break;
+        case FL_SCREEN_LEGEND:
+            view->has_legend = !view->has_legend;
             break;
         case FL_SCREEN_DOWN:
-            ++*first;
+            view->first++;
             break;
         case FL_SCREEN_UP:
-            *first -= *first > 0;
+            view->first -= view->first > 0;
             break;
         case FL_SCREEN_DRAW:
             break;
@@ -186,18 +190,17 @@ static bool show_until(struct options *o, const struct timespec *due, size_t *fi
 /* On the screen, which the caller has taken over. */
 static int run_screen(struct options *o)
 {
-    size_t first = 0;
     bool goes_on = true;
     for (long round = 1; goes_on && (o->rounds == 0 || round <= o->rounds); round++) {
         struct timespec due;
         if (fl_top_look(&o->top) != 0) {
             return FL_EXIT_OWN;
         }
-        fl_top_sort(&o->top, o->key);
+        fl_top_sort(&o->top, o->view.key);
         clock_gettime(CLOCK_MONOTONIC, &due);
         due.tv_sec += (time_t)o->delay_s;
         due.tv_nsec += (long)((o->delay_s - (double)(time_t)o->delay_s) * 1e9);
-        goes_on = show_until(o, &due, &first);
+        goes_on = show_until(o, &due);
     }
     return 0;
 }

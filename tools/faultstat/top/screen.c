@@ -71,26 +71,44 @@ static void put(int row, const char *line, attr_t how)
     (void)attrset((int)A_NORMAL);
 }
 
-void fl_screen_draw(const struct fl_top *top, enum fl_top_key key, size_t *first)
+static void draw_processes(const struct fl_top *top, size_t columns, size_t fits, size_t *first)
 {
     char line[FL_TOP_LINE];
-    char note[FL_TOP_LINE];
-    size_t columns = COLS > 0 ? (size_t)COLS : FL_COLUMNS;
-    int rows = LINES - FL_HEAD - FL_FOOT;
-    size_t fits = rows > 0 ? (size_t)rows : 0;
     size_t most = top->count > fits ? top->count - fits : 0;
     *first = *first < most ? *first : most;
-    (void)erase();
-    fl_top_sums(top, columns, line);
-    put(0, line, A_BOLD);
     fl_top_titles(columns, line);
     put(1, line, A_REVERSE);
     for (size_t i = 0; i < fits && *first + i < top->count; i++) {
         fl_top_line(&top->process[*first + i], columns, line);
         put(FL_HEAD + (int)i, line, A_NORMAL);
     }
+}
+
+static void draw_legend(size_t columns, size_t fits)
+{
+    char line[FL_TOP_LINE];
+    for (size_t i = 0; i < fits && fl_top_legend(i, columns, line); i++) {
+        put(FL_HEAD + (int)i, line, A_NORMAL);
+    }
+}
+
+void fl_screen_draw(const struct fl_top *top, struct fl_screen_view *view)
+{
+    char line[FL_TOP_LINE];
+    char note[FL_TOP_LINE];
+    size_t columns = COLS > 0 ? (size_t)COLS : FL_COLUMNS;
+    int rows = LINES - FL_HEAD - FL_FOOT;
+    size_t fits = rows > 0 ? (size_t)rows : 0;
+    (void)erase();
+    fl_top_sums(top, columns, line);
+    put(0, line, A_BOLD);
+    if (view->has_legend) {
+        draw_legend(columns, fits);
+    } else {
+        draw_processes(top, columns, fits, &view->first);
+    }
     fl_top_note(top, columns > FL_HELP ? columns - FL_HELP : 0, note);
-    snprintf(line, sizeof(line), "q quit  s sort (%s)  %.*s", fl_top_key_name(key),
+    snprintf(line, sizeof(line), "q quit  h legend  s sort (%s)  %.*s", fl_top_key_name(view->key),
              FL_TOP_LINE - FL_HELP, note);
     put(LINES - 1, line, A_NORMAL);
     (void)refresh();
@@ -111,6 +129,9 @@ enum fl_screen_answer fl_screen_wait(long ms)
         return FL_SCREEN_QUIT;
     case 's':
         return FL_SCREEN_SORT;
+    case 'h':
+    case '?':
+        return FL_SCREEN_LEGEND;
     case KEY_DOWN:
     case 'j':
         return FL_SCREEN_DOWN;

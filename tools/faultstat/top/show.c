@@ -127,14 +127,23 @@ static const struct column {
     size_t width;
     bool is_left;
     void (*put)(const struct fl_top_process *p, char cell[FL_CELL]);
+    const char *meaning;
 } column[] = {
-    {"PID", 7, false, pid_cell},       {"COMMAND", FL_NAME_COLUMNS, true, name_cell},
-    {"METHOD", 6, true, method_cell},  {"PLAN", 5, true, plan_cell},
-    {"HIT%", 4, false, hit_cell},      {"LIVE", 5, false, live_cell},
-    {"RES", 5, false, resident_cell},  {"RESRV", 5, false, reserve_cell},
-    {"FLT/S", 6, false, faults_cell},  {"HUGE%", 5, false, huge_cell},
-    {"REM%", 4, false, remote_cell},   {"REQ/S", 6, false, requests_cell},
-    {"STALLS", 6, false, stalls_cell},
+    {"PID", 7, false, pid_cell, "the process's number"},
+    {"COMMAND", FL_NAME_COLUMNS, true, name_cell, "its name"},
+    {"METHOD", 6, true, method_cell,
+     "how pages move: uffd, mremap, none; ?: not known yet; off: not served"},
+    {"PLAN", 5, true, plan_cell,
+     "its farthest plan's state: serve, pack, learn, rest, in this order"},
+    {"HIT%", 4, false, hit_cell, "of the requests of planned steps: served where the plan says"},
+    {"LIVE", 5, false, live_cell, "bytes of the large blocks that the program has"},
+    {"RES", 5, false, resident_cell, "bytes in memory: the resident set"},
+    {"RESRV", 5, false, reserve_cell, "bytes that the library holds for no block"},
+    {"FLT/S", 6, false, faults_cell, "minor page faults a second"},
+    {"HUGE%", 5, false, huge_cell, "of the anonymous memory: in huge pages"},
+    {"REM%", 4, false, remote_cell, "of the anonymous memory: on nodes where no thread runs"},
+    {"REQ/S", 6, false, requests_cell, "large requests a second"},
+    {"STALLS", 6, false, stalls_cell, "requests that waited for memory, since the process began"},
 };
 
 enum { FL_COLUMN_COUNT = sizeof(column) / sizeof(column[0]) };
@@ -240,6 +249,24 @@ void fl_top_note(const struct fl_top *top, size_t columns, char line[FL_TOP_LINE
         snprintf(line, columns + 1 < FL_TOP_LINE ? columns + 1 : FL_TOP_LINE,
                  "no counters of %zu process%s: %s", count, count == 1 ? "" : "es", reason);
     }
+}
+
+bool fl_top_legend(size_t i, size_t columns, char line[FL_TOP_LINE])
+{
+    static const char *const rest[] = {
+        "",
+        "K, M, G, T: powers of 1,024.  -: not known.  Rates: since the last round.",
+        "q quits, s sorts by the next figure, arrows scroll, h or ? ends this.",
+    };
+    size_t most = columns + 1 < FL_TOP_LINE ? columns + 1 : FL_TOP_LINE;
+    if (i < FL_COLUMN_COUNT) {
+        snprintf(line, most, "%-8s %s", column[i].title, column[i].meaning);
+    } else if (i - FL_COLUMN_COUNT < sizeof(rest) / sizeof(rest[0])) {
+        snprintf(line, most, "%s", rest[i - FL_COLUMN_COUNT]);
+    } else {
+        return false;
+    }
+    return true;
 }
 
 void fl_top_print(const struct fl_top *top, size_t columns, FILE *file)

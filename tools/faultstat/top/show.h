@@ -16,6 +16,8 @@ void fl_top_sums(const struct fl_top *top, size_t columns, char line[FL_TOP_LINE
 void fl_top_titles(size_t columns, char line[FL_TOP_LINE]);
 void fl_top_line(const struct fl_top_process *p, size_t columns, char line[FL_TOP_LINE]);
 void fl_top_note(const struct fl_top *top, size_t columns, char line[FL_TOP_LINE]);
+/* Line `i` of what columns and keys mean, likewise. False: there are no more. */
+bool fl_top_legend(size_t i, size_t columns, char line[FL_TOP_LINE]);
 
 /* All of it as text. */
 void fl_top_print(const struct fl_top *top, size_t columns, FILE *file);
