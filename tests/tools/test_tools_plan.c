@@ -12,9 +12,9 @@ CASE(it_packs_and_says_how_high)
     write_text(path, "id,lower,upper,size\na,0,2,10\nb,1,3,20\nc,2,4,10\n");
     RUN(0, "pack", path);
     assert_says(output.out, "buffers       3\n");
-    assert_says(output.out, "lower bound   30\n");
-    assert_says(output.out, "height        30\n");
-    assert_says(output.out, "ratio         1.00000\n");
+    assert_says(output.out, "lower bound   30 bytes");
+    assert_says(output.out, "height        30 bytes\n");
+    assert_says(output.out, "ratio         1.00000, height to lower bound\n");
 }
 
 CASE(columns_may_stand_in_any_order)
@@ -24,7 +24,7 @@ CASE(columns_may_stand_in_any_order)
     assert_true(strncmp(output.out, "id,lower,upper,size,offset,alignment\n", 37) == 0);
     assert_says(output.out, "a,0,2,10,");
     assert_says(output.out, "b,1,3,20,");
-    assert_says(output.err, "height        30\n");
+    assert_says(output.err, "height        30 bytes\n");
 }
 
 CASE(offsets_are_multiples_of_the_alignment)
@@ -33,14 +33,14 @@ CASE(offsets_are_multiples_of_the_alignment)
     RUN(0, "pack", "--align", "64K", "-o", "-", path);
     assert_says(output.out, ",0,65536\n");
     assert_says(output.out, ",65536,65536\n");
-    assert_says(output.err, "lower bound   131072\n");
+    assert_says(output.err, "lower bound   131072 bytes");
 }
 
 CASE(no_buffer_at_all_is_a_table_too)
 {
     write_text(path, "id,lower,upper,size\n");
     RUN(0, "pack", path);
-    assert_says(output.out, "height        0\n");
+    assert_says(output.out, "height        0 bytes\n");
     RUN(0, "draw", path);
 }
 
@@ -48,9 +48,9 @@ CASE(alignments_are_kept)
 {
     write_text(path, "id,lower,upper,size,alignment\na,0,2,10,1\nb,0,2,10,64\nc,0,2,10,64\n");
     RUN(0, "pack", path);
-    assert_says(output.out, "height        84\n");
+    assert_says(output.out, "height        84 bytes\n");
     RUN(0, "pack", "--align", "128", path); /* sizes too */
-    assert_says(output.out, "height        384\n");
+    assert_says(output.out, "height        384 bytes\n");
 }
 
 CASE(pictures_show_each_buffer_with_or_without_offsets)

@@ -88,6 +88,7 @@ CASE(merge_shows_the_slowest_rank_first)
     const char *a = strstr(output.out, "\n0 ");
     const char *c = strstr(output.out, "\n2 ");
     assert_true(b != NULL && a != NULL && c != NULL && b < a && a < c);
+    assert_says(output.out, "\ncolumns   step ms: time of a steady step, median; faults/step: ");
     assert_says(output.out, "slowest: rank 1 on b, 1.50 x the median step of 3 ranks\n");
     const json_t *root = fl_child_json(output.err);
     const json_t *ranks = json_object_get(root, "ranks");

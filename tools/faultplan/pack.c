@@ -47,10 +47,11 @@ static void report(const struct fl_table *t, const struct fl_packing *p, FILE *f
     double ratio = r->bound == 0 ? 1 : (double)r->height / (double)r->bound;
 
     fprintf(file, "buffers       %zu\n", t->n);
-    fprintf(file, "lower bound   %llu\n", (unsigned long long)r->bound);
-    fprintf(file, "height        %llu\n", (unsigned long long)r->height);
-    fprintf(file, "ratio         %.5f\n", ratio);
-    fprintf(file, "milliseconds  %.2f\n", p->ms);
+    fprintf(file, "lower bound   %llu bytes, the most that lives at once\n",
+            (unsigned long long)r->bound);
+    fprintf(file, "height        %llu bytes\n", (unsigned long long)r->height);
+    fprintf(file, "ratio         %.5f, height to lower bound\n", ratio);
+    fprintf(file, "time          %.2f ms\n", p->ms);
 }
 
 int fl_plan_pack_main(int argc, char **argv)

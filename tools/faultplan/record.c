@@ -214,7 +214,7 @@ static void report_step(const struct folder *f, const char *name)
         return;
     }
     if (fl_live_bound(&t, &bound)) {
-        fprintf(stderr, "  %-20s %8zu blocks, lower bound %llu\n", name, t.n,
+        fprintf(stderr, "  %-20s %8zu blocks, lower bound %llu bytes\n", name, t.n,
                 (unsigned long long)bound);
     }
     fl_table_free(&t);

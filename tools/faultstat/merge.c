@@ -112,6 +112,13 @@ static double median_time(const struct rank *rank, size_t count)
     return (rank[(count - 1) / 2].time + rank[count / 2].time) / 2;
 }
 
+/* A rank's figures that a table of all has. */
+static bool is_shown(int metric, bool has_steps)
+{
+    char shown = fl_metric_info[metric].shown;
+    return shown == 'b' || shown == (has_steps ? 's' : 'p');
+}
+
 static void fill(const struct rank *rank, size_t count, bool has_steps, struct fl_table *table)
 {
     fl_table_set(table, 0, 0, "rank");
@@ -131,7 +138,7 @@ static void fill(const struct rank *rank, size_t count, bool has_steps, struct f
         for (int m = 0; m < FL_METRIC_COUNT; m++) {
             const struct fl_metric_info *info = &fl_metric_info[m];
             double value = number(rank[i].root, info->key);
-            if (info->shown == 'b' || info->shown == (has_steps ? 's' : 'p')) {
+            if (is_shown(m, has_steps)) {
                 fl_table_set(table, 0, column, "%s", info->heading);
                 fl_table_set(table, i + 1, column++, isnan(value) ? "-" : "%.*f", info->decimals,
                              value);
@@ -150,6 +157,12 @@ static void show(const struct rank *rank, size_t count, bool has_steps, FILE *fi
     if (count > FL_RANKS_SHOWN) {
         fprintf(file, "and %zu faster ones\n", count - FL_RANKS_SHOWN);
     }
+    bool shown[FL_METRIC_COUNT];
+    for (int m = 0; m < FL_METRIC_COUNT; m++) {
+        shown[m] = is_shown(m, has_steps);
+    }
+    fputc('\n', file);
+    fl_metrics_print_legend(shown, file, fl_text_columns(file));
     fputc('\n', file);
     if (slowest != NULL) {
         fprintf(file, "slowest: rank %lld on %s, ", (long long)json_integer_value(slowest),

@@ -1,12 +1,43 @@
 /* From a watched run to named figures. */
 #include "faultstat/metrics.h"
 
+#include "faultstat/text.h"
+
 #include <errno.h>
 #include <math.h>
 
 #define FL_METRIC_INFO(symbol, key, heading, decimals, shown) {key, heading, decimals, shown},
 const struct fl_metric_info fl_metric_info[FL_METRIC_COUNT] = {FL_METRICS(FL_METRIC_INFO)};
 #undef FL_METRIC_INFO
+
+static const char *const legend[FL_METRIC_COUNT] = {
+    [FL_METRIC_STEP_MS] = "step ms: time of a steady step, median",
+    [FL_METRIC_STEP_FAULTS] = "faults/step: minor faults of a steady step, median",
+    [FL_METRIC_STEP_FAULTS_MEAN] = "faults mean: their mean",
+    [FL_METRIC_STEP_SYS_MS] = "sys ms/step: system time of a steady step, mean",
+    [FL_METRIC_FIRST_STEP_MS] = "first ms: time of the first step",
+    [FL_METRIC_PEAK_ABOVE_MIB] = "peak+ MiB: peak RSS less what was resident at the first mark",
+    [FL_METRIC_FAULTS] = "faults: minor faults of the program's own threads",
+    [FL_METRIC_PEAK_MIB] = "peak MiB: peak RSS of the largest process",
+    [FL_METRIC_PSS_MIB] = "all MiB: peak of all processes together",
+    [FL_METRIC_HUGE_PCT] = "huge %: anonymous memory in huge pages, at its peak",
+    [FL_METRIC_REMOTE_PCT] = "remote %: anonymous memory on nodes where no thread runs",
+    [FL_METRIC_REMOTE_SHARED_PCT] = "shared %: remote, if all threads use all of it alike",
+};
+
+void fl_metrics_print_legend(const bool is_shown[static FL_METRIC_COUNT], FILE *file,
+                             size_t columns)
+{
+    char text[1024] = "";
+    size_t used = 0;
+    for (int m = 0; m < FL_METRIC_COUNT; m++) {
+        if (is_shown[m] && legend[m] != NULL && used < sizeof(text)) {
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", used > 0 ? "; " : "",
+                                     legend[m]);
+        }
+    }
+    fl_text_wrap(file, "columns", text, 10, columns);
+}
 
 static double mib(uint64_t bytes)
 {

@@ -10,7 +10,7 @@
 #define FL_METRICS(X)                                                                              \
     X(STEP_MS, "step_ms", "step ms", 2, 's')                                                       \
     X(STEP_FAULTS, "step_faults", "faults/step", 0, 's')                                           \
-    X(STEP_FAULTS_MEAN, "step_faults_mean", "mean", 1, 's')                                        \
+    X(STEP_FAULTS_MEAN, "step_faults_mean", "faults mean", 1, 's')                                 \
     X(STEP_SYS_MS, "step_sys_ms", "sys ms/step", 1, 's')                                           \
     X(FIRST_STEP_MS, "first_step_ms", "first ms", 1, 's')                                          \
     X(PEAK_ABOVE_MIB, "peak_above_base_mib", "peak+ MiB", 0, 's')                                  \
@@ -56,6 +56,10 @@ struct fl_metric_info {
 };
 
 extern const struct fl_metric_info fl_metric_info[FL_METRIC_COUNT];
+
+/* Say below a table what its columns are, where a heading does not say it all. */
+void fl_metrics_print_legend(const bool is_shown[static FL_METRIC_COUNT], FILE *file,
+                             size_t columns);
 
 /* Fill in every figure of one run; NAN where the run has none, as the steps' of a program that
  * marks no steps.

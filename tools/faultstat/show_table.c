@@ -257,6 +257,17 @@ static void print_verdicts(const struct fl_comparison *c, const struct fl_analys
     fl_text_wrap(file, "verdict", text, FL_NAME_INDENT, columns);
 }
 
+static void print_legend(const struct fl_comparison *c, const struct fl_analysis *a, FILE *file,
+                         size_t columns)
+{
+    bool shown[FL_METRIC_COUNT];
+    for (int m = 0; m < FL_METRIC_COUNT; m++) {
+        shown[m] = is_shown(c, a, (enum fl_metric)m);
+    }
+    fputc('\n', file);
+    fl_metrics_print_legend(shown, file, columns);
+}
+
 void fl_show_table(const struct fl_comparison *c, const struct fl_analysis *a, FILE *file)
 {
     static struct fl_table medians; /* static for their size */
@@ -270,6 +281,7 @@ void fl_show_table(const struct fl_comparison *c, const struct fl_analysis *a, F
         fl_table_print(&ratios, file, columns);
         fputs("( ) no difference could be shown\n", file);
     }
+    print_legend(c, a, file, columns);
     print_nodes(c, file, columns);
     print_notes(c, a, file, columns);
     print_verdicts(c, a, file, columns);
