@@ -1,6 +1,7 @@
 #include "commands.h"
 
 #include <argp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,18 +13,24 @@ static void print_usage(const struct fl_command_table *c, FILE *file)
             fprintf(file, "  %-9s %s\n", c->command[i].name, c->command[i].summary);
         }
     }
-    fprintf(file, "\n%s COMMAND --help lists the options; %s(1) explains the %s.\n", c->program,
+    fprintf(file, "\n%s COMMAND -h lists the options; %s(1) explains the %s.\n", c->program,
             c->program, c->manual);
+}
+
+static bool is_help(const char *word)
+{
+    return strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
 }
 
 int fl_commands_main(const struct fl_command_table *c, int argc, char **argv)
 {
+    static char help[] = "--help"; /* argp's own word for -h */
     argp_err_exit_status = c->exit_own;
     if (argc < 2) {
         print_usage(c, stderr);
         return c->exit_own;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+    if (is_help(argv[1]) || strcmp(argv[1], "help") == 0) {
         print_usage(c, stdout);
         return 0;
     }
@@ -34,9 +41,12 @@ int fl_commands_main(const struct fl_command_table *c, int argc, char **argv)
     for (size_t i = 0; i < c->n; i++) {
         if (strcmp(argv[1], c->command[i].name) == 0) {
             argv[1] = c->command[i].usage_name;
+            if (argc > 2 && is_help(argv[2])) {
+                argv[2] = help;
+            }
             return c->command[i].run(argc - 1, argv + 1);
         }
     }
-    fprintf(stderr, "%s: no command '%s'; see %s --help\n", c->program, argv[1], c->program);
+    fprintf(stderr, "%s: no command '%s'; see %s -h\n", c->program, argv[1], c->program);
     return c->exit_own;
 }

@@ -20,7 +20,8 @@ struct fl_command_table {
     size_t n;
 };
 
-/* Runs the named command and returns its exit status; answers --help, help and --version. */
+/* Runs the named command and returns its exit status; answers -h, --help, help and --version,
+ * and -h as a command's first word. */
 int fl_commands_main(const struct fl_command_table *c, int argc, char **argv);
 
 #endif

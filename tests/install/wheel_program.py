@@ -247,7 +247,7 @@ class Wheel(unittest.TestCase):
                 with faultless.step():
                     work()
         """)
-        done = run("faultstat", "run", "--json", "--output=-", "--", "faultless", sys.executable, program)
+        done = run("faultstat", "run", "--json=-", "--", "faultless", sys.executable, program)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(json.loads(done.stdout)["steps"]), 7, done.stdout)  # the first mark ends no step
 
@@ -276,7 +276,7 @@ class Wheel(unittest.TestCase):
         """)
         for where in ("within", "after"):
             self.expect(self.python("-m", "faultless", program, where), "10\n")
-            done = run("faultstat", "run", "--json", "--output=-", "--", sys.executable, "-m", "faultless", program, where,
+            done = run("faultstat", "run", "--json=-", "--", sys.executable, "-m", "faultless", program, where,
                        "marks", PYTHONPATH=self.folder)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(len(json.loads(done.stdout)["steps"]), (7, 8), done.stdout)

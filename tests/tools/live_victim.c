@@ -100,7 +100,7 @@ const char *fl_live_victim_text(pid_t pid)
 
 const json_t *fl_live_victim_top(pid_t pid)
 {
-    TOP(0, "--json", "-n", "1", "-p", fl_live_victim_text(pid));
+    TOP(0, "--json=-", "-n", "1", "-p", fl_live_victim_text(pid));
     assert_string_equal(output.err, "");
     const json_t *root = fl_child_json(output.out), *p = fl_child_item(root, "processes", 0);
     assert_int_equal(json_array_size(json_object_get(root, "processes")), 1);

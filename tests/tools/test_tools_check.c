@@ -163,7 +163,7 @@ CASE(memory_that_is_not_mallocs_is_told)
     CHECK(FL_WAITING_GO);
     assert_says(output.out, "\nverdict     served in part, ");
     assert_says(output.out, "victim_check_go: the heap of Go is not malloc's\n");
-    CHECK("--json", FL_WAITING_GO);
+    CHECK("--json=-", FL_WAITING_GO);
     const json_t *all = fl_child_json(output.out);
     assert_int_equal(json_array_size(json_object_get(json_object_get(all, "command"), "own")), 1);
 }
@@ -219,7 +219,7 @@ enum {
 
 CASE(json_has_a_schema_and_all_of_it)
 {
-    CHECK("--json", copy_of(FL_WAITING, "no\xff\xfeutf8", 0755));
+    CHECK("--json=-", copy_of(FL_WAITING, "no\xff\xfeutf8", 0755));
     assert_int_equal(output.status, 0);
     const json_t *all = fl_child_json(output.out), *options = json_object_get(all, "options");
     assert_int_equal(fl_child_number(all, "schema"), 1);
@@ -237,14 +237,14 @@ CASE(json_has_a_schema_and_all_of_it)
     }
     assert_true(found);
     assert_int_equal(json_array_size(options), OPTIONS);
-    fl_child_ends(125, ARGV(FL_LAUNCHER, "--json", "true"), ARGV("FAULTLESS_LIB=" FL_LIBRARY));
+    fl_child_ends(125, ARGV(FL_LAUNCHER, "--json=-", "true"), ARGV("FAULTLESS_LIB=" FL_LIBRARY));
 }
 
 CASE(json_has_the_settings_that_others_name)
 {
     static const char *const env[] = {"FAULTLESS_LIB=" FL_LIBRARY, "MXNET_GPU_MEM_POOL_RESERVE=7",
                                       NULL};
-    fl_child_run(ARGV(FL_LAUNCHER, "--check", "--json"), env);
+    fl_child_run(ARGV(FL_LAUNCHER, "--check", "--json=-"), env);
     const json_t *all = fl_child_json(output.out), *options = json_object_get(all, "options");
     assert_int_equal(json_array_size(options), OPTIONS + 1);
     const json_t *o = json_array_get(options, OPTIONS);

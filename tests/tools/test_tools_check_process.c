@@ -17,7 +17,7 @@ static void check(pid_t pid)
 /* The same as JSON, which is the caller's. */
 static const json_t *check_json(pid_t pid)
 {
-    fl_child_run(ARGV(FL_LAUNCHER, "--check", fl_live_victim_text(pid), "--json"), NULL);
+    fl_child_run(ARGV(FL_LAUNCHER, "--check", fl_live_victim_text(pid), "--json=-"), NULL);
     return fl_child_json(output.out);
 }
 

@@ -41,7 +41,7 @@ static void measure(void)
         assert_int_equal(write(fd, page, sizeof(page)), sizeof(page));
     }
     close(fd);
-    RUN(0, FL_FAULTSTAT, "run", "-j", "-o", json, "--", VICTIM, file);
+    RUN(0, FL_FAULTSTAT, "run", "-j", json, "--", VICTIM, file);
     own = fl_child_json_file(json);
     assert_true(strlen(output.out) > 8);
     said = fl_child_json(output.out + strlen("SUMMARY "));

@@ -23,7 +23,7 @@ static const json_t *nodes_of_this(const json_t **root)
 {
     char pid[16];
     snprintf(pid, sizeof(pid), "%d", (int)getpid());
-    RUN(0, "nodes", "--json", pid);
+    RUN(0, "nodes", "--json=-", pid);
     *root = fl_child_json(output.out);
     assert_int_equal(json_array_size(*root), 1);
     assert_int_equal(fl_child_number(json_array_get(*root, 0), "pid"), getpid());
@@ -96,7 +96,7 @@ CASE(what_is_no_process_is_said)
 /* It marks six steps; the pages of one are there at each mark but gone at the next. */
 CASE(a_run_has_its_nodes_where_they_are_asked_for)
 {
-    RUN(0, "run", "--nodes", "--json", "-o", "/dev/stderr", "--", FL_VICTIM, "3000", "0", "6");
+    RUN(0, "run", "--nodes", "--json", "/dev/stderr", "--", FL_VICTIM, "3000", "0", "6");
     const json_t *root = fl_child_json(output.err);
     assert_true(anonymous_of(json_object_get(root, "nodes")) > 0);
     assert_true(fl_child_number(root, "remote_pct") >= 0);

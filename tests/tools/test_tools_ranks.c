@@ -11,7 +11,7 @@
 
 CASE(lines_of_the_output_are_steps_of_all_processes)
 {
-    RUN(0, FL_FAULTSTAT, "run", "-j", "-o", "/dev/stderr", "-r", "^step [0-9]+$", "--", "sh", "-c",
+    RUN(0, FL_FAULTSTAT, "run", "-j", "/dev/stderr", "-r", "^step [0-9]+$", "--", "sh", "-c",
         STEPS);
     assert_string_equal(output.out, "step 1\nstep 2\nstep 3\nstep 4\nstep 5\nstep 6\n");
     const json_t *root = fl_child_json(output.err);
@@ -56,7 +56,7 @@ CASE(lines_that_are_alike_are_proposed_as_steps)
 
 CASE(children_are_counted)
 {
-    RUN(0, FL_FAULTSTAT, "run", "-j", "-o", "-", "--", "sh", "-c", "sleep 0.5 & sleep 0.5; wait");
+    RUN(0, FL_FAULTSTAT, "run", "-j", "-", "--", "sh", "-c", "sleep 0.5 & sleep 0.5; wait");
     const json_t *root = fl_child_json(output.out);
     assert_int_equal(fl_child_number(root, "processes"), 3);
     assert_true(fl_child_number(root, "pss_peak_mib") > 0);
@@ -64,13 +64,12 @@ CASE(children_are_counted)
 
 CASE(each_rank_has_a_file_of_its_own)
 {
-    SHELL(0,
-          "export OMPI_COMM_WORLD_SIZE=2; for r in 0 1; do OMPI_COMM_WORLD_RANK=$r $0 run -j "
-          "-o $1/mpi -- true; OMPI_COMM_WORLD_RANK=$r $0 run -j -o $1/a.mpi.json -- true; done; "
-          "unset OMPI_COMM_WORLD_SIZE; export WORLD_SIZE=2;"
-          "for r in 0 1; do RANK=$r $0 run -j -o $1/torch-%r-%h-%% -- true; done; unset WORLD_SIZE;"
-          "$0 run -j -o $1/alone -- true; $0 run -j -o $1/%z -- true; echo $?;"
-          "cd $1; ls | sed s/$(hostname)/HOST/");
+    SHELL(0, "export OMPI_COMM_WORLD_SIZE=2; for r in 0 1; do OMPI_COMM_WORLD_RANK=$r $0 run "
+             "-j $1/mpi -- true; OMPI_COMM_WORLD_RANK=$r $0 run -j $1/a.mpi.json -- true; done; "
+             "unset OMPI_COMM_WORLD_SIZE; export WORLD_SIZE=2;"
+             "for r in 0 1; do RANK=$r $0 run -j $1/torch-%r-%h-%% -- true; done; unset WORLD_SIZE;"
+             "$0 run -j $1/alone -- true; $0 run -j $1/%z -- true; echo $?;"
+             "cd $1; ls | sed s/$(hostname)/HOST/");
     assert_string_equal(
         output.out,
         "125\na.mpi.0.json\na.mpi.1.json\nalone\nmpi.0\nmpi.1\ntorch-0-HOST-%\ntorch-1-HOST-%\n");
@@ -101,7 +100,7 @@ CASE(merge_shows_the_slowest_rank_first)
 
 CASE(ranks_of_real_runs_are_merged)
 {
-    SHELL(0, "export WORLD_SIZE=2; for r in 0 1; do RANK=$r $0 run -j -o $1/real-%r -- " FL_VICTIM
+    SHELL(0, "export WORLD_SIZE=2; for r in 0 1; do RANK=$r $0 run -j $1/real-%r -- " FL_VICTIM
              " $((r * 100 + 10)) 0 6 >/dev/null; done; $0 merge $1/real-*");
     assert_says(output.out, "x median");
     assert_says(output.out, "x the median step of 2 ranks");

@@ -58,20 +58,25 @@ CASE(output_goes_to_the_file_named)
     int fd = mkstemp(path);
     char text[16384] = "";
     assert_true(fd >= 0);
-    RUN(0, "--json", "-o", path, "--", "true");
+    RUN(0, "--json", path, "--", "true");
     assert_string_equal(output.err, "");
     assert_true(read(fd, text, sizeof(text) - 1) > 0);
     const json_t *root = fl_child_json(text);
     assert_int_equal(fl_child_number(root, "exit"), 0);
+    RUN(0, "--json", path, "-o", "-", "--", "true"); /* both forms */
+    assert_says(output.out, "minor faults");
     close(fd);
     unlink(path);
-    RUN(125, "--json", "-o", "/nonexistent/folder/file", "--", "true");
+    RUN(125, "--json", "-o", path, "--", "true");
+    assert_says(output.err, "'-o' is no file's name");
+    assert_int_not_equal(access(path, F_OK), 0);
+    RUN(125, "--json", "/nonexistent/folder/file", "--", "true");
 }
 
 static double faults_of(const char *pages)
 {
-    RUN(0, "--json", "-o", "-", "--", "sh", "-c", "exec \"$0\" \"$@\" >/dev/null", FL_VICTIM, pages,
-        "0", "0");
+    RUN(0, "--json=-", "--", "sh", "-c", "exec \"$0\" \"$@\" >/dev/null", FL_VICTIM, pages, "0",
+        "0");
     const json_t *root = fl_child_json(output.out);
     double faults = fl_child_number(root, "faults");
     return faults;
@@ -88,7 +93,7 @@ CASE(a_run_counts_the_faults_that_were_taken)
 
 static const json_t *run_victim(const char *mode)
 {
-    RUN(0, "--json", "-o", "/dev/stderr", "--", FL_VICTIM, "3000", "700", "6", mode);
+    RUN(0, "--json", "/dev/stderr", "--", FL_VICTIM, "3000", "700", "6", mode);
     return fl_child_json(output.err);
 }
 
@@ -129,7 +134,7 @@ CASE(the_uring_workers_of_the_program_are_not)
 
 CASE(marks_of_a_grandchild_count)
 {
-    RUN(0, "--json", "-o", "/dev/stderr", "--", "sh", "-c", "\"$0\" 3000 0 6; true", FL_VICTIM);
+    RUN(0, "--json", "/dev/stderr", "--", "sh", "-c", "\"$0\" 3000 0 6; true", FL_VICTIM);
     const json_t *root = fl_child_json(output.err);
     assert_int_equal(json_array_size(json_object_get(root, "steps")), FL_STEPS);
     assert_near(fl_child_number(root, "step_faults"), FL_PAGES);
@@ -163,7 +168,7 @@ CASE(python_marks_as_c_does)
 {
     static const char script[] = "import sys; sys.path.insert(0, sys.argv[1]); import step\n"
                                  "print([step.mark() for i in range(4)])";
-    RUN(0, "--json", "-o", "/dev/stderr", "--", "python3", "-c", script, FL_WORKLOADS);
+    RUN(0, "--json", "/dev/stderr", "--", "python3", "-c", script, FL_WORKLOADS);
     assert_string_equal(output.out, "[True, True, True, True]\n");
     const json_t *root = fl_child_json(output.err);
     assert_int_equal(json_array_size(json_object_get(root, "steps")), 3);
@@ -176,7 +181,7 @@ CASE(a_bare_byte_is_a_mark_too)
     static const char script[] =
         "import os, socket; s = socket.socket(fileno=int(os.environ['FAULTSTAT_STEP_FD']))\n"
         "for i in range(4): s.send(b's'); assert len(s.recv(1)) == 1";
-    RUN(0, "--json", "-o", "/dev/stderr", "--", "python3", "-c", script);
+    RUN(0, "--json", "/dev/stderr", "--", "python3", "-c", script);
     const json_t *root = fl_child_json(output.err);
     assert_int_equal(json_array_size(json_object_get(root, "steps")), 3);
 }

@@ -125,6 +125,23 @@ CASE(a_comparison_that_has_not_begun_leaves_no_file)
     assert_int_not_equal(access(file, F_OK), 0);
 }
 
+CASE(the_lines_of_top_stay)
+{
+    char text[4096] = "";
+    unlink(file);
+    pid_t pid = start(ARGV(FL_FAULTSTAT, "top", "--json", file, "-d", "60", "-n", "2"));
+    await_file(pid);
+    while (strchr(text, '\n') == NULL) { /* the first round is written */
+        assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+        sched_yield();
+        (void)read_text(file, text, sizeof(text));
+    }
+    assert_int_equal(kill(pid, SIGINT), 0);
+    assert_int_equal(end_of(pid), 128 + SIGINT);
+    assert_false(says_that_it_is_not_written());
+    assert_string_equal(fl_child_text(fl_child_json_file(file), "kind"), "top");
+}
+
 CASE(a_file_that_was_there_is_kept)
 {
     char text[16];

@@ -95,7 +95,7 @@ CASE(memory_and_faults_are_the_kernels)
 CASE(a_still_process_has_no_rates)
 {
     struct fl_live_victim v = fl_live_victim_begin("work", fl_live_victim_still);
-    TOP(0, "--json", "-n", "2", "-d", "0.2", "-p", fl_live_victim_text(v.pid));
+    TOP(0, "--json=-", "-n", "2", "-d", "0.2", "-p", fl_live_victim_text(v.pid));
     char *second = strchr(output.out, '\n');
     assert_non_null(second);
     *second++ = '\0';
@@ -135,7 +135,7 @@ CASE(all_processes_of_the_user_are_found_and_sorted)
     struct fl_live_victim a = fl_live_victim_begin("work", fl_live_victim_still);
     struct fl_live_victim b = fl_live_victim_begin("fork", fl_live_victim_still);
     const json_t *child = fl_child_json(fl_live_victim_line(&b));
-    TOP(0, "--json", "-n", "1", "-s", "live");
+    TOP(0, "--json=-", "-n", "1", "--sort", "live");
     const json_t *root = fl_child_json(output.out);
     const json_t *all = json_object_get(root, "processes");
     double last = INFINITY;
@@ -165,7 +165,7 @@ CASE(wrong_options_are_refused)
 {
     TOP(125, "-n", "0");
     TOP(125, "-d", "0.01");
-    TOP(125, "-s", "colour");
+    TOP(125, "--sort", "colour");
     TOP(125, "-p", "self");
     TOP(125, "word");
 }

@@ -56,7 +56,8 @@ CASE(input_of_a_file_is_replayed_from_where_it_stood)
 
 CASE(figures_do_not_cut_off_the_log)
 {
-    SHELL(0, "exec 2>$1/log; echo before >&2; $0 run -j -- sh -c 'echo during >&2'; cat $1/log");
+    SHELL(0, "exec 2>$1/log; echo before >&2; $0 run -j /dev/stderr -- sh -c 'echo during >&2'; "
+             "cat $1/log");
     assert_says(output.out, "before\nduring\n{");
 }
 
@@ -65,7 +66,7 @@ CASE(a_socket_will_do_as_standard_error)
     RUN(0, "python3", "-c",
         "import socket, subprocess, sys\n"
         "a, b = socket.socketpair()\n"
-        "r = subprocess.run([sys.argv[1], 'run', '-j', '--', 'true'], stderr=b)\n"
+        "r = subprocess.run([sys.argv[1], 'run', '-j', '/dev/stderr', '--', 'true'], stderr=b)\n"
         "b.close(); print(r.returncode, '\"faults\"' in a.makefile().read())",
         FL_FAULTSTAT);
     assert_string_equal(output.out, "0 True\n");
@@ -77,7 +78,7 @@ CASE(a_file_that_cannot_be_written_is_named_before_any_run)
           "$0 compare -a glibc -n 1 -j /nonexistent/x.json -- touch $1/ran; echo $? $(ls $1/ran)");
     assert_string_equal(output.out, "125\n");
     assert_says(output.err, "faultstat: /nonexistent/x.json: No such file or directory");
-    SHELL(0, "$0 run -j -o $1 -- touch $1/ran; echo $? $(ls $1/ran)");
+    SHELL(0, "$0 run -j $1 -- touch $1/ran; echo $? $(ls $1/ran)");
     assert_string_equal(output.out, "125\n");
     assert_says(output.err, fl_child_folder);
     SHELL(125, "$0 compare -a glibc -n 1 --csv /dev/full -- true");
@@ -86,8 +87,8 @@ CASE(a_file_that_cannot_be_written_is_named_before_any_run)
 
 CASE(a_file_keeps_its_contents_until_there_are_new_ones)
 {
-    SHELL(2, "echo old >$1/j; $0 run -j -o $1/j -- /nonexistent/program; cat $1/j;"
-             "$0 run -j -o $1/new -- /nonexistent/program; ls $1/new");
+    SHELL(2, "echo old >$1/j; $0 run -j $1/j -- /nonexistent/program; cat $1/j;"
+             "$0 run -j $1/new -- /nonexistent/program; ls $1/new");
     assert_string_equal(output.out, "old\n");
 }
 
@@ -208,7 +209,7 @@ CASE(names_that_are_not_utf8_make_valid_json)
     const json_t *arg = fl_child_item(root, "command", 1);
     assert_string_equal(json_string_value(arg), "a\xef\xbf\xbd"
                                                 "b");
-    RUN(0, FL_FAULTSTAT, "run", "-j", "-o", "-", "--", "true", "\xff");
+    RUN(0, FL_FAULTSTAT, "run", "-j", "-", "--", "true", "\xff");
     (void)fl_child_json(output.out);
 }
 

@@ -28,7 +28,7 @@ _faultless_value() {
         ;;
     NAME=VALUE)
         [[ $text != *=* && $("$program" --version 2>/dev/null) == faultless* ]] || return 0
-        names=$("$program" --check --json 2>/dev/null | grep -oE '"name": "FAULTLESS_[A-Z0-9_]+"' |
+        names=$("$program" --check --json=- 2>/dev/null | grep -oE '"name": "FAULTLESS_[A-Z0-9_]+"' |
             sed -E 's/.*FAULTLESS_(.*)"/\L\1=/')
         compopt -o nospace
         mapfile -t COMPREPLY < <(compgen -W "$names" -- "${text,,}")

@@ -2,6 +2,7 @@
  * --json` wrote, a file a rank. */
 #include "faultstat/faultstat.h"
 #include "faultstat/json.h"
+#include "faultstat/options.h"
 #include "faultstat/sink.h"
 #include "faultstat/table.h"
 #include "faultstat/text.h"
@@ -27,10 +28,10 @@ struct options {
 
 static const char doc[] =
     "Show the ranks of a parallel job side by side, slowest first.\vEach FILE is what 'faultstat "
-    "run --json -o FILE' wrote: 'mpirun -n 4 faultstat run --json -o rank-%r.json -- CMD'.";
+    "run --json=FILE' wrote: 'mpirun -n 4 faultstat run --json=rank-%r.json -- CMD'.";
 
 static const struct argp_option option[] = {
-    {"json", 'j', "FILE", 0, "Write the same as JSON to FILE; '-': to standard output", 0},
+    {FL_OPTION_JSON},
     {0},
 };
 
@@ -39,7 +40,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct options *o = state->input;
     switch (key) {
     case 'j':
-        o->json = arg;
+        o->json = fl_options_file(state, arg);
         return 0;
     case ARGP_KEY_ARG:
         o->file = &state->argv[state->next - 1];

@@ -2,7 +2,9 @@
 #include "faultstat/faultstat.h"
 #include "faultstat/json.h"
 #include "faultstat/nodes.h"
+#include "faultstat/options.h"
 #include "faultstat/proc.h"
+#include "faultstat/sink.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -12,16 +14,17 @@
 #include <string.h>
 
 struct options {
-    bool json;
-    char **pid; /* texts; ends with NULL */
+    const char *json; /* a file; NULL: text */
+    char **pid;       /* texts; ends with NULL */
 };
 
 static const char doc[] =
-    "Print on which NUMA nodes the memory of processes lies, and how much of it is remote.\vExit "
-    "status 1: a process could not be read; 125: faultstat itself failed.";
+    "Print on which NUMA nodes the memory of processes lies, and how much of it is remote.\v"
+    "JSON takes the place of the text. Exit status 1: a process could not be read; 125: faultstat "
+    "itself failed.";
 
 static const struct argp_option option[] = {
-    {"json", 'j', NULL, 0, "JSON instead of text", 0},
+    {FL_OPTION_JSON},
     {0},
 };
 
@@ -38,10 +41,9 @@ static pid_t parse_pid(const char *text)
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct options *o = state->input;
-    (void)arg;
     switch (key) {
     case 'j':
-        o->json = true;
+        o->json = fl_options_file(state, arg);
         return 0;
     case ARGP_KEY_ARGS:
         o->pid = state->argv + state->next;
@@ -78,9 +80,13 @@ static json_t *process_json(pid_t pid, const char *name, const struct fl_nodes *
 int fl_nodes_main(int argc, char **argv)
 {
     static const struct argp argp = {option, parse, "PID...", doc, NULL, NULL, NULL};
-    struct options o = {.json = false};
+    struct options o = {.json = NULL};
+    struct fl_sink sink = {0};
     int status = 0;
     argp_parse(&argp, argc, argv, 0, NULL, &o);
+    if (o.json != NULL && fl_sink_open(&sink, o.json) != 0) {
+        return FL_EXIT_OWN;
+    }
     json_t *array = json_array();
     for (char **p = o.pid; *p != NULL; p++) {
         struct fl_nodes nodes;
@@ -92,16 +98,18 @@ int fl_nodes_main(int argc, char **argv)
         if (rc != 0) {
             fprintf(stderr, "faultstat: %s: %s\n", *p, strerror(-rc));
             status = FL_EXIT_SOME_FAILED;
-        } else if (o.json) {
+        } else if (o.json != NULL) {
             json_array_append_new(array, process_json(pid, name, &nodes));
         } else {
             printf("%s%d %s\n", p == o.pid ? "" : "\n", (int)pid, name);
             fl_nodes_print(&nodes, stdout);
         }
     }
-    if (o.json) {
-        fl_json_print(array, stdout);
+    bool is_written = fflush(stdout) == 0;
+    if (o.json != NULL) {
+        fl_json_print(array, fl_sink_begin(&sink));
+        is_written = fl_sink_end(&sink) == 0;
     }
     json_decref(array);
-    return fflush(stdout) != 0 ? FL_EXIT_OWN : status;
+    return is_written ? status : FL_EXIT_OWN;
 }

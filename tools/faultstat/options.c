@@ -24,6 +24,14 @@ double fl_options_seconds(struct argp_state *state, const char *text)
     return seconds;
 }
 
+const char *fl_options_file(struct argp_state *state, const char *text)
+{
+    if (text[0] == '-' && text[1] != '\0') {
+        argp_error(state, "'%s' is no file's name", text);
+    }
+    return text;
+}
+
 void fl_options_regex(struct argp_state *state, const char *text, regex_t *out)
 {
     char why[160];

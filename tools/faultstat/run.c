@@ -14,9 +14,9 @@
 #include <string.h>
 
 struct options {
-    bool json;
     bool with_nodes;
-    const char *output;     /* NULL: standard error */
+    const char *json;       /* a file; NULL: no JSON */
+    const char *output;     /* the text's; NULL: standard error, where there is no JSON */
     const char *step_regex; /* NULL: none */
     regex_t regex;
     double timeout_s;
@@ -27,19 +27,20 @@ struct options {
 
 static const char doc[] =
     "Run CMD and count its page faults, time and memory; for a program that marks its steps "
-    "(faultless/step.h), for each step.\vThe figures go to standard error, or to FILE; '-' is "
-    "standard output. In FILE, %r is the rank in a parallel job, %h the host, %p the process id; "
+    "(faultless/step.h), for each step.\vThe text goes to standard error, or to --output's FILE; "
+    "with --json there is none unless --output names a FILE. '-' is standard output. In FILE, %r "
+    "is the rank in a parallel job, %h the host, %p the process id; "
     "in a job of several ranks a FILE without %r or %p gets .RANK at its end. The exit status is "
     "that of CMD, 128 + N when signal N ended it, 125 when "
     "faultstat itself failed.";
 
 static const struct argp_option option[] = {
-    {"json", 'j', NULL, 0, "JSON instead of text", 0},
-    {"output", 'o', "FILE", 0, "Write the figures to FILE", 0},
+    {FL_OPTION_JSON},
+    {"output", 'o', "FILE", 0, "Write the text to FILE", 0},
     {"warmup", 'w', "N", 0, "Steps left out of the medians (default: a third, at least 3)", 0},
     {"nodes", 'N', NULL, 0, "Read on which nodes memory lies, on a machine with one node too", 0},
     {"interval", 'i', "MS", 0, "Sampling interval (default 50); 0: at step marks only", 0},
-    {"step-regex", 'r', "RE", 0, "Each line of CMD's output that matches ends a step", 0},
+    {FL_OPTION_STEP_REGEX},
     {"timeout", 't', "SECONDS", 0, "End CMD and its descendants after so long", 0},
     {0},
 };
@@ -49,13 +50,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct options *o = state->input;
     switch (key) {
     case 'j':
-        o->json = true;
+        o->json = fl_options_file(state, arg);
         return 0;
     case 'N':
         o->with_nodes = true;
         return 0;
     case 'o':
-        o->output = arg;
+        o->output = fl_options_file(state, arg);
         return 0;
     case 'w':
         o->warmup = (int)fl_options_number(state, arg, 0, 1000000);
@@ -208,7 +209,26 @@ static json_t *run_json(const struct fl_watch *w, const struct options *o, const
     return root;
 }
 
-static int write_figures(struct fl_sink *sink, const struct fl_watch *w, const struct options *o)
+/* Where figures go; a form that is not wanted has no file. */
+struct output {
+    struct fl_sink text, json;
+    char text_path[PATH_MAX], json_path[PATH_MAX];
+};
+
+/* `pattern` NULL: this form is not wanted. */
+static bool open_form(struct fl_sink *sink, const char *pattern, char path[PATH_MAX])
+{
+    return pattern == NULL || (fl_rank_path(pattern, path) && fl_sink_open(sink, path) == 0);
+}
+
+static bool open_output(struct output *out, const struct options *o)
+{
+    const char *text = o->output != NULL ? o->output : o->json == NULL ? "/dev/stderr" : NULL;
+    return open_form(&out->text, text, out->text_path) &&
+           open_form(&out->json, o->json, out->json_path);
+}
+
+static int write_figures(struct output *out, const struct fl_watch *w, const struct options *o)
 {
     double value[FL_METRIC_COUNT];
     int rc = fl_metrics_get(w, o->warmup, value);
@@ -216,15 +236,17 @@ static int write_figures(struct fl_sink *sink, const struct fl_watch *w, const s
         fprintf(stderr, "faultstat: %s\n", strerror(-rc));
         return rc;
     }
-    FILE *file = fl_sink_begin(sink);
-    if (o->json) {
-        json_t *root = run_json(w, o, value);
-        fl_json_print(root, file);
-        json_decref(root);
-    } else {
-        print_text(file, w, o, value);
+    if (out->text.file != NULL) {
+        print_text(fl_sink_begin(&out->text), w, o, value);
+        rc = fl_sink_end(&out->text);
     }
-    return fl_sink_end(sink);
+    if (out->json.file != NULL && rc == 0) {
+        json_t *root = run_json(w, o, value);
+        fl_json_print(root, fl_sink_begin(&out->json));
+        json_decref(root);
+        rc = fl_sink_end(&out->json);
+    }
+    return rc;
 }
 
 static int watch_command(struct fl_watch *watch, const struct options *o)
@@ -251,21 +273,18 @@ static int watch_command(struct fl_watch *watch, const struct options *o)
 int fl_run_main(int argc, char **argv)
 {
     static const struct argp argp = {option, parse, "[--] CMD [ARG...]", doc, NULL, NULL, NULL};
-    static struct fl_watch watch; /* static for its size */
-    static char path[PATH_MAX];
+    static struct fl_watch watch; /* static for their size */
+    static struct output out;
     struct options o = {.warmup = FL_WARMUP_DEFAULT, .interval_ms = FL_INTERVAL_MS};
-    struct fl_sink sink;
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
-    if (!fl_rank_path(o.output != NULL ? o.output : "/dev/stderr", path) ||
-        fl_sink_open(&sink, path) != 0) {
-        return FL_EXIT_OWN;
-    }
-    int rc = watch_command(&watch, &o);
+    bool is_open = open_output(&out, &o);
+    int rc = is_open ? watch_command(&watch, &o) : -EIO;
     int status = rc == 0 || watch.exec_error != 0 ? fl_watch_exit_status(&watch) : FL_EXIT_OWN;
-    if (rc == 0 && write_figures(&sink, &watch, &o) != 0) {
+    if (rc == 0 && write_figures(&out, &watch, &o) != 0) {
         status = FL_EXIT_OWN;
     }
-    fl_sink_drop(&sink);
+    fl_sink_drop(&out.text);
+    fl_sink_drop(&out.json);
     fl_watch_clear(&watch);
     if (o.step_regex != NULL) {
         regfree(&o.regex);

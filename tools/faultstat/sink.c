@@ -135,6 +135,12 @@ FILE *fl_sink_begin(struct fl_sink *sink)
     return sink->file;
 }
 
+FILE *fl_sink_begin_lines(struct fl_sink *sink)
+{
+    replace_open(sink, NULL);
+    return fl_sink_begin(sink);
+}
+
 int fl_sink_end(struct fl_sink *sink)
 {
     bool is_bad = ferror(sink->file) != 0;

@@ -26,6 +26,9 @@ int fl_sink_open(struct fl_sink *sink, const char *path);
 /* Cut a named file off, for what is written next. Returns the stream. */
 FILE *fl_sink_begin(struct fl_sink *sink);
 
+/* The same for a file that grows line by line: from now on a signal leaves what is in it. */
+FILE *fl_sink_begin_lines(struct fl_sink *sink);
+
 /* Flush and close. Returns 0; -errno, after a line on standard error, when not all was written. */
 int fl_sink_end(struct fl_sink *sink);
 

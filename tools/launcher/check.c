@@ -2,12 +2,13 @@
 #include "launcher/check.h"
 
 #include "launcher/find.h"
+#include "launcher/output.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-int fl_check_main(const char *command, bool json)
+int fl_check_main(const char *command, const char *json)
 {
     static struct fl_check c; /* static for its size */
     const char *before = getenv("LD_PRELOAD");
@@ -31,13 +32,12 @@ int fl_check_main(const char *command, bool json)
         return FL_EXIT_OWN;
     }
     fl_check_judge(&c);
-    if (json) {
-        fl_check_print_json(&c, stdout);
-    } else {
-        fl_check_print(&c, stdout);
+    FILE *out = fl_output_open(json);
+    if (out == NULL) {
+        return FL_EXIT_OWN;
     }
-    if (fflush(stdout) != 0) {
-        fprintf(stderr, "faultless: standard output: %s\n", strerror(errno));
+    (json != NULL ? fl_check_print_json : fl_check_print)(&c, out);
+    if (!fl_output_close(out, json)) {
         return FL_EXIT_OWN;
     }
     return c.obstacle == NULL ? EXIT_SUCCESS : EXIT_FAILURE;

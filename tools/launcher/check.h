@@ -126,8 +126,8 @@ struct fl_check {
 void fl_check_judge(struct fl_check *c);
 void fl_check_print(const struct fl_check *c, FILE *out);
 void fl_check_print_json(const struct fl_check *c, FILE *out);
-/* All of it. `command`: NULL without. Exit status: 0 served; 1 not; 125 no library; 126, 127:
- * CMD. */
-int fl_check_main(const char *command, bool json);
+/* All of it. `command`: NULL without; `json`: the file for JSON, NULL: text. Exit status: 0 served;
+ * 1 not; 125 no library; 126, 127: CMD. */
+int fl_check_main(const char *command, const char *json);
 
 #endif

@@ -26,11 +26,12 @@ static const char doc[] =
     "its children are, 1: not so. Options of the allocator: faultless(7).";
 
 struct wanted {
-    char **command; /* NULL: none */
-    bool check, json, library, tune;
+    char **command;   /* NULL: none */
+    const char *json; /* the file for JSON; NULL: text */
+    bool check, library, tune;
 };
 
-enum { KEY_CHECK = 256, KEY_JSON, KEY_LIBRARY, KEY_TUNE };
+enum { KEY_CHECK = 256, KEY_LIBRARY, KEY_TUNE };
 
 static const struct argp_option option[] = {
     {"option", 'o', "NAME=VALUE", 0, "Set FAULTLESS_NAME to VALUE for CMD; may be repeated", 0},
@@ -38,11 +39,12 @@ static const struct argp_option option[] = {
      "Run nothing; say what the library will do here, for CMD; or does for process PID and its "
      "children",
      0},
-    {"json", KEY_JSON, NULL, 0, "With --check: as JSON", 0},
+    {"json", 'j', "FILE", 0, "With --check: write JSON to FILE; '-': to standard output", 0},
     {"library", KEY_LIBRARY, NULL, 0, "Run nothing; print the library's absolute path", 0},
     {"tune", KEY_TUNE, NULL, 0,
      "Also set for CMD what has libraries with an allocator of their own use malloc or huge pages",
      0},
+    {NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0}, /* --help by its usual letter */
     {0},
 };
 
@@ -82,14 +84,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct wanted *w = state->input;
     switch (key) {
+    case 'h':
+        argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+        return 0;
     case 'o':
         set_option(arg, state);
         return 0;
     case KEY_CHECK:
         w->check = true;
         return 0;
-    case KEY_JSON:
-        w->json = true;
+    case 'j':
+        if (arg[0] == '-' && arg[1] != '\0') {
+            argp_error(state, "'%s' is no file's name", arg);
+        }
+        w->json = arg;
         return 0;
     case KEY_LIBRARY:
         w->library = true;
@@ -107,7 +115,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         }
         return 0;
     case ARGP_KEY_END:
-        if (w->json && !w->check) {
+        if (w->json != NULL && !w->check) {
             argp_error(state, "--json goes with --check");
         } else if (w->library && (w->check || w->command != NULL)) {
             argp_error(state, "--library stands alone");

@@ -57,8 +57,8 @@ struct fl_tree {
 };
 void fl_tree_print(const struct fl_tree *t, FILE *out);
 void fl_tree_print_json(const struct fl_tree *t, FILE *out);
-/* All of it. Exit status: 0 all are served; 1 not all; 126: `pid` may not be looked at; 127: there
- * is none. */
-int fl_tree_main(pid_t pid, bool json);
+/* All of it. `json`: the file for JSON, NULL: text. Exit status: 0 all are served; 1 not all; 126:
+ * `pid` may not be looked at; 127: there is none. */
+int fl_tree_main(pid_t pid, const char *json);
 
 #endif

@@ -1,5 +1,6 @@
 /* The check of a process that runs, from its number to the exit status. */
 #include "launcher/check.h"
+#include "launcher/output.h"
 #include "launcher/process.h"
 
 #include "faultstat/family.h"
@@ -41,7 +42,7 @@ static int read_all(struct fl_tree *t, pid_t pid)
     return first;
 }
 
-int fl_tree_main(pid_t pid, bool json)
+int fl_tree_main(pid_t pid, const char *json)
 {
     static struct fl_tree t;
     int rc = read_all(&t, pid);
@@ -50,13 +51,15 @@ int fl_tree_main(pid_t pid, bool json)
         fprintf(stderr, "faultless: process %d: %s\n", (int)pid, strerror(-rc));
         return rc == -ESRCH ? FL_EXIT_NOT_FOUND : rc == -ENOMEM ? FL_EXIT_OWN : FL_EXIT_CANNOT_RUN;
     }
-    (json ? fl_tree_print_json : fl_tree_print)(&t, stdout);
+    FILE *out = fl_output_open(json);
+    if (out != NULL) {
+        (json != NULL ? fl_tree_print_json : fl_tree_print)(&t, out);
+    }
     for (unsigned i = 0; i < t.count; i++) {
         fl_process_end(t.process[i]);
         free(t.process[i]);
     }
-    if (fflush(stdout) != 0) {
-        fprintf(stderr, "faultless: standard output: %s\n", strerror(errno));
+    if (out == NULL || !fl_output_close(out, json)) {
         return FL_EXIT_OWN;
     }
     return t.served == t.count ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -1,6 +1,7 @@
 /* `faultstat heap`: which places in a program hold its large blocks. */
 #include "faultstat/faultstat.h"
 #include "faultstat/heap/image.h"
+#include "faultstat/options.h"
 #include "faultstat/record/names.h"
 #include "faultstat/report/report.h"
 #include "faultstat/report/sites.h"
@@ -8,6 +9,7 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,27 +32,23 @@ static const char doc[] =
     "FAULTLESS_PROFILE_EVERY are all there.";
 
 static const struct argp_option option[] = {
-    {"top", 't', "N", 0, "Print N sites (default 20)", 0},
-    {"folded", 'f', "OUT", 0, "Write folded stacks with bytes; '-': standard output", 0},
-    {"peak", 'p', NULL, 0, "With --folded: what was held at the peak, not now", 0},
+    {FL_OPTION_TOP},
+    {FL_OPTION_FOLDED},
+    {"peak", FL_KEY_PEAK, NULL, 0, "With --folded: what was held at the peak, not now", 0},
     {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct options *o = state->input;
-    char *end;
     switch (key) {
-    case 't':
-        o->top = strtoul(arg, &end, 10);
-        if (*end != '\0' || end == arg || arg[0] == '-') {
-            argp_error(state, "'%s' is no number", arg);
-        }
+    case FL_KEY_TOP:
+        o->top = (size_t)fl_options_number(state, arg, 0, INT32_MAX);
         return 0;
     case 'f':
         o->folded = arg;
         return 0;
-    case 'p':
+    case FL_KEY_PEAK:
         o->kind = FL_AT_PEAK;
         return 0;
     case ARGP_KEY_ARG:

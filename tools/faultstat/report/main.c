@@ -1,11 +1,16 @@
 /* `faultstat report`: a recording as text, folded stacks, a flame graph, a page. */
 #include "faultstat/faultstat.h"
 #include "faultstat/json.h"
+#include "faultstat/options.h"
 #include "faultstat/report/report.h"
+#include "faultstat/text.h"
+
+#include "faultless/profile.h"
 
 #include <argp.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,24 +30,21 @@ static const char doc[] = "Show what faultstat record wrote: the sites with most
                           "standard output. The page holds all it needs and opens no connection.";
 
 static const struct argp_option option[] = {
-    {"top", 't', "N", 0, "Print N sites (default 20)", 0},
-    {"folded", 'f', "OUT", 0, "Write folded stacks", 0},
+    {FL_OPTION_TOP},
+    {FL_OPTION_FOLDED},
     {"flame", 'g', "OUT", 0, "Write a flame graph (SVG)", 0},
     {"html", 'H', "OUT", 0, "Write a page (HTML)", 0},
-    {"compare", 'c', "FILE", 0, "Put a record of faultstat compare --json into the page", 0},
+    {"compare", FL_KEY_COMPARE, "FILE", 0,
+     "Put what faultstat compare --json wrote of the same command into the page", 0},
     {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct options *o = state->input;
-    char *end;
     switch (key) {
-    case 't':
-        o->top = strtoul(arg, &end, 10);
-        if (*end != '\0' || end == arg || arg[0] == '-') {
-            argp_error(state, "'%s' is no number", arg);
-        }
+    case FL_KEY_TOP:
+        o->top = (size_t)fl_options_number(state, arg, 0, INT32_MAX);
         return 0;
     case 'f':
         o->folded = arg;
@@ -53,7 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'H':
         o->html = arg;
         return 0;
-    case 'c':
+    case FL_KEY_COMPARE:
         o->compare = arg;
         return 0;
     case ARGP_KEY_ARG:

@@ -1,6 +1,7 @@
 /* `faultstat top`: the processes under faultless, now and again. */
 #include "faultstat/faultstat.h"
 #include "faultstat/options.h"
+#include "faultstat/sink.h"
 #include "faultstat/text.h"
 #include "faultstat/top/screen.h"
 #include "faultstat/top/show.h"
@@ -16,28 +17,30 @@ struct options {
     struct fl_top top; /* whom to show */
     long rounds;       /* 0: for ever */
     double delay_s;
-    bool batch, json;
+    bool batch;
+    const char *json; /* a file; NULL: text */
+    FILE *file;       /* where text or JSON goes */
     struct fl_screen_view view;
 };
 
-enum { FL_KEY_ALL = 'a', FL_KEY_BATCH = 'b' };
 static const double least_delay_s = 0.1, most_delay_s = 86400;
 
 static const char doc[] =
     "Show the processes under faultless: their memory, plans, page faults, huge pages. On a "
-    "terminal it fills the screen (q quits, s sorts by another figure, arrows scroll); else it "
-    "prints text. It only reads.\vExit status 1: a process of -p is not under faultless, or could "
+    "terminal it fills the screen (h explains keys and columns, q quits); else it prints text. It "
+    "only reads.\vJSON takes the place of the text: an object a round, on a line of its own. Exit "
+    "status 1: a process of -p is not under faultless, or could "
     "not be read; 125: faultstat itself failed.";
 
 static const struct argp_option option[] = {
-    {"all", FL_KEY_ALL, NULL, 0, "processes of all users, as far as they may be read", 0},
-    {"batch", FL_KEY_BATCH, NULL, 0, "text without a screen, also on a terminal", 0},
-    {"delay", 'd', "SECONDS", 0, "time between two rounds (default 2)", 0},
-    {"json", 'j', NULL, 0, "an object of JSON a round, on a line of its own", 0},
-    {"rounds", 'n', "N", 0, "end after so many (default: never)", 0},
-    {"pid", 'p', "PID", 0, "these processes alone; may be repeated", 0},
-    {"sort", 's', "FIGURE", 0, "live (default), resident, reserve, faults, requests, hit or pid",
-     0},
+    {"all", FL_KEY_ALL, NULL, 0, "Show processes of all users, as far as they may be read", 0},
+    {"batch", 'b', NULL, 0, "Print text, also on a terminal", 0},
+    {"delay", 'd', "SECONDS", 0, "Time between two rounds (default 2)", 0},
+    {FL_OPTION_JSON},
+    {"rounds", 'n', "N", 0, "End after N rounds (default: never)", 0},
+    {"pid", 'p', "PID", 0, "Show this process alone; may be repeated", 0},
+    {"sort", FL_KEY_SORT, "FIGURE", 0,
+     "Sort by live (default), resident, reserve, faults, requests, hit or pid", 0},
     {0},
 };
 
@@ -56,14 +59,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case FL_KEY_ALL:
         o->top.all_users = true;
         return 0;
-    case FL_KEY_BATCH:
+    case 'b':
         o->batch = true;
         return 0;
     case 'd':
         set_delay(o, arg, state);
         return 0;
     case 'j':
-        o->json = true;
+        o->json = fl_options_file(state, arg);
         return 0;
     case 'n':
         o->rounds = fl_options_number(state, arg, 1, INT32_MAX);
@@ -74,7 +77,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         }
         o->top.only[o->top.onlys++] = (pid_t)fl_options_number(state, arg, 1, INT32_MAX);
         return 0;
-    case 's':
+    case FL_KEY_SORT:
         o->view.key = fl_top_key_of(arg);
         if (o->view.key == FL_TOP_KEYS) {
             argp_error(state, "'%s' is no figure to sort by", arg);
@@ -118,11 +121,16 @@ static void wait_s(double seconds)
     }
 }
 
-static void print_json(const struct fl_top *top, long round)
+static void print_round(const struct options *o, long round)
 {
-    json_t *object = fl_top_json(top, round);
-    (void)json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(12));
-    (void)fputc('\n', stdout);
+    if (o->json == NULL) {
+        fputs(round > 1 ? "\n" : "", o->file);
+        fl_top_print(&o->top, fl_text_columns(o->file), o->file);
+        return;
+    }
+    json_t *object = fl_top_json(&o->top, round);
+    (void)json_dumpf(object, o->file, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    (void)fputc('\n', o->file);
     json_decref(object);
 }
 
@@ -138,13 +146,8 @@ static int run_batch(struct options *o)
             return FL_EXIT_OWN;
         }
         status = round == 1 ? complain(&o->top) : status;
-        if (o->json) {
-            print_json(&o->top, round);
-        } else {
-            fputs(round > 1 ? "\n" : "", stdout);
-            fl_top_print(&o->top, fl_text_columns(stdout), stdout);
-        }
-        if (fflush(stdout) != 0) {
+        print_round(o, round);
+        if (fflush(o->file) != 0) {
             return FL_EXIT_OWN;
         }
         if (o->top.onlys != 0 && o->top.count == 0) {
@@ -209,13 +212,21 @@ int fl_top_main(int argc, char **argv)
 {
     static const struct argp argp = {option, parse, "", doc, NULL, NULL, NULL};
     static struct options o = {.delay_s = 2};
+    struct fl_sink sink = {0};
     int status;
     argp_parse(&argp, argc, argv, 0, NULL, &o);
-    if (!o.batch && !o.json && fl_screen_can() && fl_screen_begin()) {
+    if (o.json != NULL && fl_sink_open(&sink, o.json) != 0) {
+        return FL_EXIT_OWN;
+    }
+    o.file = o.json != NULL ? fl_sink_begin_lines(&sink) : stdout;
+    if (!o.batch && o.json == NULL && fl_screen_can() && fl_screen_begin()) {
         status = run_screen(&o);
         fl_screen_end();
     } else {
         status = run_batch(&o);
+    }
+    if (o.json != NULL && fl_sink_end(&sink) != 0) {
+        status = FL_EXIT_OWN;
     }
     fl_top_free(&o.top);
     return status;
