@@ -69,11 +69,26 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
+/* Is the file what the library writes for FAULTLESS_PROFILE? */
+static bool is_profile(const char *path)
+{
+    char head[sizeof(FL_PROFILE_MAGIC)] = "";
+    FILE *file = fopen(path, "re");
+    bool is_read = file != NULL && fread(head, sizeof(head), 1, file) == 1;
+    if (file != NULL) {
+        fclose(file);
+    }
+    return is_read && memcmp(head, FL_PROFILE_MAGIC, sizeof(head)) == 0;
+}
+
 static json_t *load(const char *path)
 {
     json_error_t error;
     json_t *root = json_load_file(path, 0, &error);
-    if (root == NULL) {
+    if (root == NULL && is_profile(path)) {
+        fprintf(stderr, "faultstat: %s: a profile of large blocks, which faultstat heap shows\n",
+                path);
+    } else if (root == NULL) {
         fprintf(stderr, "faultstat: %s: %s\n", path, error.text);
     }
     return root;
