@@ -216,6 +216,47 @@ CASE(what_is_no_recording_is_refused)
     assert_says(output.err, "not written by faultstat compare --json");
 }
 
+/* A comparison that goes with `recording`, after a row that has no ratio. */
+static const char comparison[] =
+    "{\"schema\":2,\"kind\":\"compare\",\"complete\":true,\"command\":[\"./x\",\"</script><b>\"],"
+    "\"rounds\":7,\"has_steps\":false,\"verdict\":\"b is fastest\",\"warnings\":[],"
+    "\"allocators\":[{\"name\":\"b\",\"present\":true,\"verdict\":\"faster\","
+    "\"runs\":[{\"wall_s\":1}],\"median\":{\"wall_s\":1},\"ratio\":{\"wall_s\":0.5},"
+    "\"ratio_interval\":{\"wall_s\":[0.4,0.6]}}]}";
+
+CASE(a_comparison_stands_beside_a_recording_of_its_command_alone)
+{
+    char other[] = "/tmp/test_tools_record_proc.compare.XXXXXX";
+    int fd = mkstemp(other);
+    assert_true(fd >= 0);
+    close(fd);
+    write_text(path, recording);
+    write_text(other, comparison);
+    REPORT(0, "--html", "-", "--compare", other, path);
+    assert_says(output.out, "\"rounds\":7");
+    assert_says(output.out, "\"verdict\":\"b is fastest\"");
+    assert_says(output.out, "\"ratio_interval\":{\"wall_s\":[0.4");
+    assert_null(strstr(output.out, "\"runs\""));
+    char *word = strstr(strcpy(output.err, comparison), "./x");
+    word[2] = 'y';
+    write_text(other, output.err);
+    REPORT(125, "--html", "-", "--compare", other, path);
+    assert_says(output.err,
+                "a comparison of another command: ./y </script><b>; recorded was: ./x ");
+    assert_string_equal(output.out, "");
+    unlink(other);
+}
+
+CASE(a_profile_of_large_blocks_is_named_with_the_command_that_shows_it)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite("FLTPROF\0\1\0\0\0", 12, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+    REPORT(125, path);
+    assert_says(output.err, ": a profile of large blocks, which faultstat heap shows\n");
+}
+
 /* As versions before the intervals wrote it. */
 CASE(a_prediction_without_an_interval_has_none)
 {

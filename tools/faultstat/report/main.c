@@ -115,6 +115,33 @@ static bool is_of(const json_t *root, const char *path, const char *command, con
     return true;
 }
 
+static void put_command(const json_t *root, FILE *file)
+{
+    const json_t *word;
+    size_t i;
+    json_array_foreach(json_object_get(root, "command"), i, word)
+    {
+        const char *value = json_string_value(word);
+        char *text = value != NULL ? fl_text_line(value) : NULL;
+        fprintf(file, "%s%s", i != 0 ? " " : "", text != NULL ? text : "?");
+        free(text);
+    }
+}
+
+/* Figures of two commands say nothing side by side. */
+static bool is_same_command(const json_t *record, const json_t *compare, const char *path)
+{
+    if (json_equal(json_object_get(record, "command"), json_object_get(compare, "command"))) {
+        return true;
+    }
+    fprintf(stderr, "faultstat: %s: a comparison of another command: ", path);
+    put_command(compare, stderr);
+    fputs("; recorded was: ", stderr);
+    put_command(record, stderr);
+    fputc('\n', stderr);
+    return false;
+}
+
 /* The recording and what goes beside it on the page. */
 struct source {
     const json_t *record;
@@ -169,7 +196,8 @@ int fl_report_main(int argc, char **argv)
     struct source source = {record, compare};
     bool fits = is_of(record, o.input, "record", "faultstat record", 1) &&
                 (o.compare == NULL ||
-                 is_of(compare, o.compare, "compare --json", "compare", FL_JSON_SCHEMA));
+                 (is_of(compare, o.compare, "compare --json", "compare", FL_JSON_SCHEMA) &&
+                  is_same_command(record, compare, o.compare)));
     int rc = fits ? 0 : -EINVAL;
     if (rc == 0 && o.folded == NULL && o.flame == NULL && o.html == NULL) {
         fl_report_top(record, o.top, stdout);

@@ -36,6 +36,19 @@ static json_t *site_json(const json_t *record, const struct fl_site *site)
                      site->faults, "cost_ms", site->cost_ms, "kind", kind, "span", span);
 }
 
+/* The comparison without its single runs. */
+static json_t *comparison_json(const json_t *compare)
+{
+    json_t *copy = json_deep_copy(compare);
+    json_t *allocator;
+    size_t i;
+    json_array_foreach(json_object_get(copy, "allocators"), i, allocator)
+    {
+        json_object_del(allocator, "runs");
+    }
+    return copy;
+}
+
 /* What the page's script reads: the recording without its stacks, and its sites. */
 static json_t *data_json(const json_t *record, const json_t *compare)
 {
@@ -61,8 +74,7 @@ static json_t *data_json(const json_t *record, const json_t *compare)
     fl_sites_clear(&sites);
     json_object_set_new(data, "sites", array);
     if (compare != NULL) {
-        json_object_set(data, "compare", json_object_get(compare, "allocators"));
-        json_object_set(data, "compare_has_steps", json_object_get(compare, "has_steps"));
+        json_object_set_new(data, "compare", comparison_json(compare));
     }
     return data;
 }

@@ -17,7 +17,7 @@ void fl_report_folded(const json_t *record, FILE *file);
 void fl_report_flame(const json_t *record, FILE *file);
 
 /* One HTML page with everything inside it; it opens no connection.
- *   compare   what `faultstat compare --json` wrote, or NULL. */
+ *   compare   what `faultstat compare --json` wrote of the same command, or NULL. */
 void fl_report_page(const json_t *record, const json_t *compare, FILE *file);
 
 /* Text for SVG and HTML, at most so many bytes of it. */
