@@ -142,7 +142,7 @@ static void print_steps(FILE *f, const struct fl_watch *w, int warmup, const dou
             s.wall_ms_mean, s.wall_ms_min);
     fprintf(f, "  %-24s %12.0f       mean %.1f, most %.0f\n", "minor faults/step, median",
             s.minor_median, s.minor_mean, s.minor_max);
-    fprintf(f, "  %-24s %12.1f\n", "fl-* minor faults/step", s.helper_minor_mean);
+    fprintf(f, "  %-24s %12.1f\n", "fl-* faults/step, mean", s.helper_minor_mean);
     fprintf(f, "  %-24s %12.1f ms    user %.1f ms\n", "sys/step, mean", s.sys_ms_mean,
             s.user_ms_mean);
     fprintf(f, "  %-24s %12.2f ms    minor faults %llu\n", "first step", s.first.wall_ms,
