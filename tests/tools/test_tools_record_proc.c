@@ -159,6 +159,19 @@ CASE(the_flame_graph_is_drawn_to_scale)
     assert_null(strstr(output.out, "map<int"));
 }
 
+/* What the page's script reads. */
+static const json_t *page_data(const char *page)
+{
+    const char *data = strstr(page, "id=\"data\">");
+    assert_non_null(data);
+    char *text = strdup(data + strlen("id=\"data\">"));
+    assert_non_null(text);
+    *strstr(text, "</script>") = '\0';
+    const json_t *root = fl_child_json(text);
+    free(text);
+    return root;
+}
+
 CASE(the_page_holds_all_it_needs)
 {
     write_text(path, recording);
@@ -168,15 +181,36 @@ CASE(the_page_holds_all_it_needs)
     assert_null(strstr(page, "href="));
     assert_null(strstr(page, "</script><b>")); /* the command's words end no element */
     assert_null(strstr(page, "@@"));
-    const char *data = strstr(page, "id=\"data\">");
-    assert_non_null(data);
-    char *text = strdup(data + strlen("id=\"data\">"));
-    assert_non_null(text);
-    *strstr(text, "</script>") = '\0';
-    const json_t *root = fl_child_json(text);
+    const json_t *root = page_data(page);
     assert_int_equal(json_array_size(json_object_get(root, "sites")), 3);
     assert_int_equal((int)fl_child_number(root, "attributed"), 250);
-    free(text);
+}
+
+/* Also where not all of them are listed: as the text. */
+CASE(the_page_counts_the_faults_of_all_sites)
+{
+    enum { SITES = 50 };
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("{\"kind\":\"faultstat "
+          "record\",\"schema\":1,\"kinds\":[{\"name\":\"small\",\"cost_ns\":1}],"
+          "\"frames\":[",
+          file);
+    for (int i = 0; i < SITES; i++) {
+        fprintf(file, "%s{\"name\":\"f%d\"}", i > 0 ? "," : "", i);
+    }
+    fputs("],\"stacks\":[", file);
+    for (int i = 0; i < SITES; i++) {
+        fprintf(file, "%s{\"frames\":[%d],\"site\":%d,\"kind\":0,\"span\":0,\"faults\":2}",
+                i > 0 ? "," : "", i, i);
+    }
+    fputs("]}", file);
+    assert_int_equal(fclose(file), 0);
+    REPORT(0, "--html", "-", path);
+    const json_t *faults = json_object_get(page_data(output.out), "kind_faults");
+    assert_int_equal((int)json_number_value(json_array_get(faults, 0)), 2 * SITES);
+    REPORT(0, path);
+    assert_says(output.out, "  small                       100 faults");
 }
 
 CASE(each_kind_has_a_colour_of_the_page)

@@ -36,6 +36,16 @@ static json_t *site_json(const json_t *record, const struct fl_site *site)
                      site->faults, "cost_ms", site->cost_ms, "kind", kind, "span", span);
 }
 
+/* Faults of each kind. */
+static json_t *kinds_json(const struct fl_sites *sites)
+{
+    json_t *array = json_array();
+    for (size_t kind = 0; kind < FL_SITE_KINDS; kind++) {
+        json_array_append_new(array, json_real(fl_sites_of_kind(sites, kind)));
+    }
+    return array;
+}
+
 /* The comparison without its single runs. */
 static json_t *comparison_json(const json_t *compare)
 {
@@ -67,6 +77,7 @@ static json_t *data_json(const json_t *record, const json_t *compare)
         for (size_t i = 0; i < sites.count && i < FL_SITES_SHOWN; i++) {
             json_array_append_new(array, site_json(record, &sites.site[i]));
         }
+        json_object_set_new(data, "kind_faults", kinds_json(&sites));
         json_object_set_new(data, "sampled", json_real(sites.faults));
         json_object_set_new(data, "attributed", json_real(sites.named));
         json_object_set_new(data, "cost_ms", json_real(sites.cost_ms));

@@ -121,6 +121,15 @@ const char *fl_sites_callers(const json_t *record, const struct fl_site *site, c
     return text;
 }
 
+double fl_sites_of_kind(const struct fl_sites *sites, size_t kind)
+{
+    double faults = 0;
+    for (size_t i = 0; i < sites->count; i++) {
+        faults += sites->site[i].kind[kind];
+    }
+    return faults;
+}
+
 void fl_sites_clear(struct fl_sites *sites)
 {
     free(sites->site);

@@ -37,6 +37,9 @@ const char *fl_sites_name(const json_t *record, int frame, char *text, size_t le
 const char *fl_sites_callers(const json_t *record, const struct fl_site *site, char *text,
                              size_t len);
 
+/* Faults of that kind, over all sites. */
+double fl_sites_of_kind(const struct fl_sites *sites, size_t kind);
+
 void fl_sites_clear(struct fl_sites *sites);
 
 #endif

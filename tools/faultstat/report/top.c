@@ -80,10 +80,7 @@ static void print_sites(const json_t *record, const struct fl_sites *sites, size
 static void print_kinds(const json_t *record, const struct fl_sites *sites, FILE *file)
 {
     for (size_t kind = 0; kind < FL_SITE_KINDS; kind++) {
-        double faults = 0;
-        for (size_t i = 0; i < sites->count; i++) {
-            faults += sites->site[i].kind[kind];
-        }
+        double faults = fl_sites_of_kind(sites, kind);
         if (faults > 0) {
             const json_t *object = json_array_get(json_object_get(record, "kinds"), kind);
             fprintf(file, "  %-20s %10.0f faults at %6.0f ns: %8.1f ms\n", kind_name(record, kind),
