@@ -9,6 +9,7 @@
 #include "sys/sys.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/rseq.h>
 #include <time.h>
@@ -40,26 +41,27 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* NULL: the kernel has none, or glibc was told not to (glibc.pthread.rseq). */
-static struct rseq *area(void)
+/* The thread's rseq_cs, which is a union in the headers of older kernels. NULL: the kernel has none,
+ * or glibc was told not to (glibc.pthread.rseq). */
+static uint64_t *sequence(void)
 {
-    return __rseq_size != 0 ? (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset)
-                            : NULL;
+    char *area = (char *)__builtin_thread_pointer() + __rseq_offset;
+    return __rseq_size != 0 ? (uint64_t *)(area + offsetof(struct rseq, rseq_cs)) : NULL;
 }
 
-static void watch_for_loss(struct rseq *a)
+static void watch_for_loss(uint64_t *s)
 {
     nowhere.start_ip = (uintptr_t)&anew[0];
     nowhere.abort_ip = (uintptr_t)&anew[1];
-    if (a != NULL) {
-        __atomic_store_n(&a->rseq_cs, (uintptr_t)&nowhere, __ATOMIC_RELAXED);
+    if (s != NULL) {
+        __atomic_store_n(s, (uintptr_t)&nowhere, __ATOMIC_RELAXED);
     }
     mine.lost = false;
 }
 
-static bool was_lost(struct rseq *a)
+static bool was_lost(uint64_t *s)
 {
-    return a != NULL && __atomic_load_n(&a->rseq_cs, __ATOMIC_RELAXED) == 0;
+    return s != NULL && __atomic_load_n(s, __ATOMIC_RELAXED) == 0;
 }
 
 static unsigned bucket(uint64_t ns)
@@ -106,7 +108,7 @@ static void count_part(uint64_t ns, enum fl_rank rank)
 static void begin(const struct fl_lock *l)
 {
     if (mine.depth++ == 0) {
-        watch_for_loss(area());
+        watch_for_loss(sequence());
     }
     mine.since[l->rank] = now_ns();
 }
@@ -115,7 +117,7 @@ static void end(const struct fl_lock *l)
 {
     uint64_t ns = now_ns() - mine.since[l->rank];
 
-    mine.lost = mine.lost || was_lost(area());
+    mine.lost = mine.lost || was_lost(sequence());
     if (mine.lost) {
         atomic_fetch_add_explicit(&held.lost, 1, memory_order_relaxed);
     } else {
