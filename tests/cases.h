@@ -8,8 +8,9 @@
  *
  *   CASES_MAIN(.setup = begin)
  *
- * CASE_AFTER(set_up, name) defines one with a set-up of its own, CASE_AGAIN(set_up, name) runs one
- * that is there once more, after another.
+ * CASE_IS(name, call) defines one that is that call alone: a row of a table. CASE_AFTER(set_up,
+ * name) defines one with a set-up of its own, CASE_AGAIN(set_up, name) runs one that is there once
+ * more, after another.
  *
  * RUN_CASES does the same in a main that has more to do. What runs around each case, or around all
  * of them, are the members of struct fl_case_fixtures; it may assert.
@@ -124,6 +125,12 @@ static inline int fl_cases_run(struct fl_case_fixtures around)
 
 #define CASE(name) CASE_AFTER(NULL, name)
 
+#define CASE_IS(name, ...)                                                                         \
+    CASE(name)                                                                                     \
+    {                                                                                              \
+        __VA_ARGS__;                                                                               \
+    }
+
 #define CASE_AGAIN(set_up, name)                                                                   \
     FL_CASE_ENTRY(name##_after_##set_up, set_up, name, #name "_after_" #set_up)
 
@@ -133,6 +140,22 @@ static inline void assert_says(const char *text, const char *wanted)
     if (strstr(text, wanted) == NULL) {
         fail_msg("'%s' is not in:\n%s", wanted, text);
     }
+}
+
+/* As printf would write it, up to 4 KiB; until it is called so often again. */
+enum { FL_CASE_TEXTS = 8 };
+__attribute__((format(printf, 1, 2))) static inline const char *text_as(const char *format, ...)
+{
+    static char texts[FL_CASE_TEXTS][4096];
+    static unsigned turn;
+    char *text = texts[turn++ % FL_CASE_TEXTS];
+    va_list more;
+
+    va_start(more, format);
+    int len = vsnprintf(text, sizeof texts[0], format, more);
+    va_end(more);
+    assert_in_range(len, 0, sizeof texts[0] - 1);
+    return text;
 }
 
 /* How often `part` stands in `text`. */

@@ -3,14 +3,9 @@
 #include "gpu/gpu_spin.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-enum { TESTS_MOST = 64, STREAMS_MOST = 256 };
+enum { STREAMS_MOST = 256 };
 
 const struct fake_cuda *fake;
 struct gpu_calls gpu_calls;
@@ -81,84 +76,44 @@ void gpu_main(const char *test, struct fl_region *region)
     (void)fl_gpu_close(first);
 }
 
-extern const struct gpu_test *const listed[] __asm__("__start_gpu_listed") __attribute__((weak));
-extern const struct gpu_test *const listed_end[] __asm__("__stop_gpu_listed") __attribute__((weak));
-
-static int by_line(const void *a, const void *b)
+void gpu_each(void)
 {
-    const struct gpu_test *const *x = a, *const *y = b;
-
-    return (*x)->line - (*y)->line;
-}
-
-int gpu_tests(int (*begin)(void **state))
-{
-    const struct gpu_test *sorted[TESTS_MOST];
-    struct CMUnitTest tests[TESTS_MOST];
-    size_t n = (size_t)(listed_end - listed);
-
-    assert_in_range(n, 1, TESTS_MOST);
-    memcpy(sorted, listed, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, by_line);
-    for (size_t i = 0; i < n; i++) {
-        tests[i] = sorted[i]->test;
-    }
-    return _cmocka_run_group_tests("tests", tests, n, begin, NULL);
-}
-
-int gpu_each(void **state)
-{
-    (void)state;
     if (fake != NULL) {
         fake->reset(true);
     }
     if (fl_gpu_open(0, &gpu) != 0) {
-        print_error("fl_gpu_open: %s\n", fl_gpu_error());
-        return -1;
+        fail_msg("fl_gpu_open: %s", fl_gpu_error());
     }
-    return gpu_calls.cuCtxSetCurrent(gpu->context) == FL_CUDA_SUCCESS ? 0 : -1;
+    ok(gpu_calls.cuCtxSetCurrent(gpu->context), "cuCtxSetCurrent");
 }
 
-static int reported(void)
+void gpu_nothing_reported(void)
 {
-    if (fake != NULL && fake->report()[0] != '\0') {
-        print_error("the fake driver reports a %s\n", fake->report());
-        return -1;
-    }
-    return 0;
+    assert_string_equal(fake != NULL ? fake->report() : "", "");
 }
 
-int gpu_end(void **state)
+void gpu_end(void)
 {
-    int rc = reported();
+    int rc = 0;
 
-    (void)state;
     while (nmade > 0) {
         gpu_stream_end(made[nmade - 1]);
     }
-    if (gpu != NULL && fl_gpu_close(gpu) != 0) {
-        print_error("fl_gpu_close: %s\n", fl_gpu_error());
-        rc = -1;
+    if (gpu != NULL) {
+        rc = fl_gpu_close(gpu);
     }
     (void)gpu_calls.cuCtxSetCurrent(NULL);
     gpu = NULL;
-    return rc;
+    gpu_nothing_reported();
+    assert_int_equal(rc, 0);
 }
 
-int gpu_all_late(void **state)
+void gpu_all_late(void)
 {
-    int rc = gpu_each(state);
-
+    gpu_each();
     if (fake != NULL) {
         fake->schedule(FAKE_CUDA_LATE, 0);
     }
-    return rc;
-}
-
-int gpu_nothing_reported(void **state)
-{
-    (void)state;
-    return reported();
 }
 
 void gpu_schedules(void (*body)(void))

@@ -6,9 +6,9 @@
 #ifndef FL_TESTS_GPU_FIXTURE_H
 #define FL_TESTS_GPU_FIXTURE_H
 
+#include "cases.h"
 #include "gpu/driver/driver.h"
 #include "gpu/fake_cuda.h"
-#include "unit/cmocka_all.h"
 
 #define KIB(n) ((size_t)(n) << 10)
 #define MIB(n) ((size_t)(n) << 20)
@@ -38,30 +38,28 @@ void gpu_main(const char *test, struct fl_region *region);
 /* For who has something to do before gpu_main opens anything: `fake` is there, fl_gpu_start was
  * called by the caller. */
 void gpu_find_fake(void);
-/* cmocka setup and teardown: a fresh fake in the mode that FAKE_CUDA says, device 0 open with its
- * context current for this thread. The end fails when the fake has something to report. */
-int gpu_each(void **state);
-int gpu_end(void **state);
+/* Around each case: a fresh fake in the mode that FAKE_CUDA says, device 0 open with its context
+ * current for this thread. The end fails when the fake has something to report. */
+void gpu_each(void);
+void gpu_end(void);
+#define GPU_CASES .setup = gpu_each, .teardown = gpu_end
+#define GPU_MAIN(name)                                                                             \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        gpu_main(name, NULL);                                                                      \
+        return RUN_CASES(GPU_CASES);                                                               \
+    }
+/* Around all cases, and after each: where what stays for the process's life has one fake, which is
+ * late, serve them all. */
+void gpu_all_late(void);
+void gpu_nothing_reported(void);
 /* The same test in each schedule: eager, late, and random with several seeds; once on a device.
  * `body` begins with a fresh fake. */
 void gpu_schedules(void (*body)(void));
-/* Tests: GPU_TEST(name) and the like, each with a body. gpu_tests() runs those of the program, in
- * the order in which they stand in its file, and says what main is to return. */
-struct gpu_test {
-    struct CMUnitTest test;
-    int line;
-};
-#define GPU_TEST_WITHIN(name, begin, end)                                                          \
-    static void name(void **state);                                                                \
-    static const struct gpu_test name##_test = {{#name, name, begin, end, NULL}, __LINE__};        \
-    __attribute__((section("gpu_listed"),                                                          \
-                   used)) static const struct gpu_test *const name##_listed = &name##_test;        \
-    static void name(__attribute__((unused)) void **state)
-#define GPU_TEST(name) GPU_TEST_WITHIN(name, gpu_each, gpu_end)
 /* In each schedule. */
 #define GPU_SCHEDULED(name)                                                                        \
     static void name(void);                                                                        \
-    GPU_TEST(name##_in_each_schedule)                                                              \
+    CASE(name##_in_each_schedule)                                                                  \
     {                                                                                              \
         gpu_schedules(name);                                                                       \
     }                                                                                              \
@@ -69,7 +67,7 @@ struct gpu_test {
 /* Skipped on a device. */
 #define GPU_FAKE_TEST(name)                                                                        \
     static void name(void);                                                                        \
-    GPU_TEST(name##_on_the_fake)                                                                   \
+    CASE(name##_on_the_fake)                                                                       \
     {                                                                                              \
         if (fake == NULL) {                                                                        \
             skip();                                                                                \
@@ -77,21 +75,6 @@ struct gpu_test {
         name();                                                                                    \
     }                                                                                              \
     static void name(void)
-/* Among others that share what stays. */
-#define GPU_TEST_AMONG(name) GPU_TEST_WITHIN(name, NULL, gpu_nothing_reported)
-/* `begin`: the group's setup, or NULL. */
-int gpu_tests(int (*begin)(void **state));
-#define GPU_MAIN(name)                                                                             \
-    int main(void)                                                                                 \
-    {                                                                                              \
-        gpu_main(name, NULL);                                                                      \
-        return gpu_tests(NULL);                                                                    \
-    }
-/* For what stays for the process's life, so that one fake serves all tests of a program: the
- * group's setup, with the fake late; and each test's teardown, which fails when the fake reports
- * something. */
-int gpu_all_late(void **state);
-int gpu_nothing_reported(void **state);
 
 /* Streams that do not synchronise with the legacy one. What a test leaves gpu_end ends. */
 void *gpu_stream(void);

@@ -11,6 +11,12 @@ extern struct fl_region mirror_region;
 
 /* gpu_main, with the region that the environment asks for. */
 void mirror_main(const char *test);
+#define MIRROR_MAIN(name)                                                                          \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        mirror_main(name);                                                                         \
+        return RUN_CASES(GPU_CASES);                                                               \
+    }
 /* The defaults, and these blocks. */
 struct fl_gpu_mirror_options mirror_options(struct fl_gpu_slot *slot, size_t count);
 /* Made, or the test fails. */

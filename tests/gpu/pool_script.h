@@ -46,9 +46,9 @@ struct row {
 /* Words that begin with a bracket. */
 extern void (*script_more)(char what, unsigned long long pool, void *stream);
 void scripts_run(const struct row *row, size_t n);
-/* A test of such rows. */
-#define ROWS(test, ...)                                                                            \
-    test                                                                                           \
+/* A case of such rows. */
+#define ROWS(name, ...)                                                                            \
+    CASE(name)                                                                                     \
     {                                                                                              \
         static const struct row row[] = {__VA_ARGS__};                                             \
         scripts_run(row, sizeof row / sizeof row[0]);                                              \

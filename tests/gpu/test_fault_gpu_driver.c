@@ -3,10 +3,7 @@
  * each. */
 #include "gpu/gpu_fixture.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { NOT_REACHED, REFUSED, ABSORBED, STUCK, WRONG };
 
@@ -37,7 +34,7 @@ static int with_refusal(unsigned n, int code)
     return c != NULL ? STUCK : rc == 0 ? ABSORBED : REFUSED;
 }
 
-GPU_TEST_WITHIN(opening, NULL, NULL)
+CASE(opening)
 {
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         unsigned count[WRONG + 1] = {0}, n = 0;
@@ -61,7 +58,7 @@ GPU_TEST_WITHIN(opening, NULL, NULL)
     }
 }
 
-GPU_TEST_WITHIN(closing, NULL, NULL)
+CASE(closing)
 {
     struct fl_gpu *g;
 
@@ -84,5 +81,5 @@ int main(void)
     fl_options_read(&gpu_options, environ);
     fl_gpu_start(NULL, &gpu_options);
     gpu_find_fake();
-    return gpu_tests(NULL);
+    return RUN_CASES();
 }

@@ -2,8 +2,6 @@
  * status, and nothing that leaks. */
 #include "gpu/mirror_fixture.h"
 
-#include <errno.h>
-
 static struct fl_gpu_slot slot[] = {{.size = KIB(20), .align = MIB(1), .input = true},
                                     {.size = KIB(300), .align = MIB(1), .input = true},
                                     {.size = MIB(3)}};
@@ -63,13 +61,13 @@ static void made_or_not(int code)
     assert_int_equal(alone, 4); /* that is no reason to refuse the mirror */
 }
 
-GPU_TEST(a_mirror_is_made_or_nothing_is_held)
+CASE(a_mirror_is_made_or_nothing_is_held)
 {
     made_or_not(FL_CUDA_ERROR_UNKNOWN);
     made_or_not(FL_CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-GPU_TEST(a_begin_that_was_refused_is_begun_again)
+CASE(a_begin_that_was_refused_is_begun_again)
 {
     struct fl_gpu_mirror *m = mirror_of_blocks(slot, 3);
     void *first = mirror_begin(m), *base = NULL;
@@ -129,7 +127,7 @@ static void used_all_the_same(enum fake_cuda_mode mode)
     }
 }
 
-GPU_TEST(a_step_that_was_refused_is_the_last_that_is)
+CASE(a_step_that_was_refused_is_the_last_that_is)
 {
     used_all_the_same(FAKE_CUDA_EAGER);
     used_all_the_same(FAKE_CUDA_LATE);
@@ -137,7 +135,7 @@ GPU_TEST(a_step_that_was_refused_is_the_last_that_is)
 
 /* What cannot be given back is lost, and no more than that; host memory that is registered still is
  * in no pool. */
-GPU_TEST(an_end_that_is_refused_ends)
+CASE(an_end_that_is_refused_ends)
 {
     for (unsigned n = 1; after(0, false, 0); n++) {
         unsigned before = fake->live();
@@ -162,7 +160,7 @@ GPU_TEST(an_end_that_is_refused_ends)
     }
 }
 
-GPU_TEST(what_was_unregistered_already_is_no_refusal)
+CASE(what_was_unregistered_already_is_no_refusal)
 {
     struct fl_gpu_mirror *m = mirror_of_blocks(slot, 3);
     void *host = mirror_host(m, 0);
@@ -173,7 +171,7 @@ GPU_TEST(what_was_unregistered_already_is_no_refusal)
 }
 
 /* Nor is a mirror of nothing made when what had been registered stays so. */
-GPU_TEST(a_mirror_of_nothing_is_not_made)
+CASE(a_mirror_of_nothing_is_not_made)
 {
     size_t chunk = fl_pinned_chunk;
     bool fired = true;
@@ -194,7 +192,7 @@ GPU_TEST(a_mirror_of_nothing_is_not_made)
 }
 
 /* Who cannot be waited for may be at the memory still. */
-GPU_TEST(what_cannot_be_waited_for_is_left)
+CASE(what_cannot_be_waited_for_is_left)
 {
     void *stream = gpu_stream();
     struct fl_gpu_mirror *m = mirror_of_blocks(slot, 3);
@@ -218,7 +216,7 @@ static void refuse_to_wait(void *unused)
 }
 
 /* Neither an event nor the stream says when a copy is done: the memory is not handed out. */
-GPU_TEST(a_copy_that_nothing_tells_of_keeps_the_memory)
+CASE(a_copy_that_nothing_tells_of_keeps_the_memory)
 {
     void *stream = gpu_stream();
     struct fl_gpu_mirror *m = mirror_of_blocks(slot, 3);
@@ -235,7 +233,7 @@ GPU_TEST(a_copy_that_nothing_tells_of_keeps_the_memory)
     gpu_wait(stream);
 }
 
-GPU_TEST_WITHIN(a_driver_that_has_ended_is_told, gpu_each, NULL)
+CASE(a_driver_that_has_ended_is_told)
 {
     fake->reset(true);
     void *stream = gpu_stream();
@@ -251,10 +249,7 @@ GPU_TEST_WITHIN(a_driver_that_has_ended_is_told, gpu_each, NULL)
     assert_int_equal(s.held_bytes, fl_gpu_mirror_map(other)->len);
     assert_int_equal(fl_gpu_mirror_destroy(other), -ESHUTDOWN);
     assert_int_equal(gpu->users, 0);
+    gpu = NULL;
 }
 
-int main(void)
-{
-    mirror_main("test_fault_gpu_mirror");
-    return gpu_tests(NULL);
-}
+MIRROR_MAIN("test_fault_gpu_mirror")

@@ -3,8 +3,6 @@
  * memory is out. */
 #include "gpu/pool_fixture.h"
 
-#include <errno.h>
-
 enum { SLOTS = 6 };
 
 #if defined(__SANITIZE_THREAD__)
@@ -131,7 +129,7 @@ static void sweep(const struct fl_gpu_pool_options *o)
     fake->reset(true);
 }
 
-GPU_TEST(every_call_may_fail)
+CASE(every_call_may_fail)
 {
     for (int k = FL_GPU_NAIVE; k <= FL_GPU_AUTO_GROWTH; k++) {
         struct fl_gpu_pool_options o = pool_options((enum fl_gpu_strategy)k);

@@ -1,10 +1,7 @@
 /* Handles of devices: which is whose, contexts, what failed last. */
 #include "gpu/gpu_fixture.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 static fl_CUcontext current(void)
 {
@@ -14,7 +11,7 @@ static fl_CUcontext current(void)
     return c;
 }
 
-GPU_TEST(one_handle_a_device_and_context)
+CASE(one_handle_a_device_and_context)
 {
     struct fl_gpu *same, *other;
 
@@ -43,7 +40,7 @@ GPU_TEST(one_handle_a_device_and_context)
 
 /* Opened in a context that was there, then by a thread without one: the primary context is kept
  * until both are closed. */
-GPU_TEST(a_borrowed_primary_context_is_kept)
+CASE(a_borrowed_primary_context_is_kept)
 {
     fl_CUcontext primary;
     struct fl_gpu *borrowed, *again;
@@ -66,7 +63,7 @@ GPU_TEST(a_borrowed_primary_context_is_kept)
     assert_int_equal(fl_gpu_close(borrowed), 0);
 }
 
-GPU_TEST(bad_arguments_are_answers)
+CASE(bad_arguments_are_answers)
 {
     struct fl_gpu *g = gpu;
 
@@ -78,7 +75,7 @@ GPU_TEST(bad_arguments_are_answers)
     assert_int_equal(fl_gpu_close(NULL), -EINVAL);
 }
 
-GPU_TEST(in_use_is_busy)
+CASE(in_use_is_busy)
 {
     atomic_fetch_add(&gpu->users, 1);
     assert_int_equal(fl_gpu_close(gpu), -EBUSY);
@@ -87,7 +84,7 @@ GPU_TEST(in_use_is_busy)
     gpu = NULL;
 }
 
-GPU_TEST(the_guard_puts_back_what_was)
+CASE(the_guard_puts_back_what_was)
 {
     struct fl_gpu_guard guard;
 
@@ -118,7 +115,7 @@ static void *no_error_here(void *unused)
     return fl_gpu_error()[0] == '\0' ? NULL : (void *)1;
 }
 
-GPU_TEST(the_error_is_the_threads_own)
+CASE(the_error_is_the_threads_own)
 {
     pthread_t t;
     void *rc;
@@ -134,7 +131,7 @@ GPU_TEST(the_error_is_the_threads_own)
     assert_string_equal(fl_gpu_error(), "cuX: error 123456");
 }
 
-GPU_TEST(codes_are_statuses)
+CASE(codes_are_statuses)
 {
     static const struct {
         int code, status;
@@ -160,7 +157,7 @@ GPU_TEST(codes_are_statuses)
     }
 }
 
-GPU_TEST(what_a_device_can_is_known)
+CASE(what_a_device_can_is_known)
 {
     assert_true(gpu->total > 0);
     assert_true(gpu->node >= -1);

@@ -3,13 +3,8 @@
 #include "gpu/gpu_fixture.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* What a child finds wrong it says and ends with; no cmocka there. */
 #define WANT(condition)                                                                            \
@@ -35,7 +30,7 @@ static void in_child(void (*body)(void))
 
 #define IN_CHILD(name)                                                                             \
     static void name##_here(void);                                                                 \
-    GPU_TEST_WITHIN(name, NULL, NULL)                                                              \
+    CASE(name)                                                                                     \
     {                                                                                              \
         in_child(name##_here);                                                                     \
     }                                                                                              \
@@ -98,7 +93,7 @@ static void is_absent(void)
     WANT(fake == NULL || fake->calls("cuInit") <= 1);
 }
 
-GPU_TEST_WITHIN(no_driver_is_a_status, NULL, NULL)
+CASE(no_driver_is_a_status)
 {
     for (which = absent; which < absent + sizeof absent / sizeof absent[0]; which++) {
         in_child(is_absent);
@@ -250,5 +245,5 @@ IN_CHILD(all_at_once)
 int main(void)
 {
     fl_sys_boot();
-    return gpu_tests(NULL);
+    return RUN_CASES();
 }

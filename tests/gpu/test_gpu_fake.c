@@ -3,13 +3,9 @@
  * (906), captured events, the whole context; and which calls take another context's stream. */
 #include "gpu/gpu_fixture.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum {
     LEN = 4096,
@@ -121,13 +117,13 @@ static void pinned_source_changes(void)
     reported(1, 0);
 }
 
-GPU_TEST(what_nothing_orders_is_reported)
+CASE(what_nothing_orders_is_reported)
 {
     in_each_mode(in_order);
     in_each_mode(pinned_source_changes);
 }
 
-GPU_TEST(a_query_that_says_yes_orders)
+CASE(a_query_that_says_yes_orders)
 {
     void *a = gpu_stream(), *b = gpu_stream();
     uint64_t p = take(LEN);
@@ -143,7 +139,7 @@ GPU_TEST(a_query_that_says_yes_orders)
     reported(0, 0);
 }
 
-GPU_TEST(the_host_cannot_touch_device_memory)
+CASE(the_host_cannot_touch_device_memory)
 {
     uint64_t p = take(LEN);
     int status;
@@ -159,7 +155,7 @@ GPU_TEST(the_host_cannot_touch_device_memory)
     assert_int_equal(fl_cuda.cuMemFree(p), 0);
 }
 
-GPU_TEST(pageable_memory_is_read_before_the_call_returns)
+CASE(pageable_memory_is_read_before_the_call_returns)
 {
     unsigned char from[LEN];
     void *s = gpu_stream();
@@ -176,7 +172,7 @@ GPU_TEST(pageable_memory_is_read_before_the_call_returns)
     reported(0, 0);
 }
 
-GPU_TEST(a_copy_finds_the_pages_that_were_registered)
+CASE(a_copy_finds_the_pages_that_were_registered)
 {
     char *from = pages(PAGES * LEN);
     void *s = gpu_stream();
@@ -200,7 +196,7 @@ GPU_TEST(a_copy_finds_the_pages_that_were_registered)
     munmap(from, PAGES * LEN);
 }
 
-GPU_TEST(registrations_do_not_overlap_and_copies_stay_in_one)
+CASE(registrations_do_not_overlap_and_copies_stay_in_one)
 {
     char *from = pages(PAGES * LEN);
     uint64_t p = take(PAGES * LEN);
@@ -222,7 +218,7 @@ GPU_TEST(registrations_do_not_overlap_and_copies_stay_in_one)
     munmap(from, PAGES * LEN);
 }
 
-GPU_TEST(unregistering_amid_a_copy)
+CASE(unregistering_amid_a_copy)
 {
     char *from = pages(LEN);
     void *s = gpu_stream();
@@ -236,7 +232,7 @@ GPU_TEST(unregistering_amid_a_copy)
     munmap(from, LEN);
 }
 
-GPU_TEST(what_is_freed_is_not_used)
+CASE(what_is_freed_is_not_used)
 {
     void *s = gpu_stream();
     uint64_t p = take(LEN);
@@ -249,7 +245,7 @@ GPU_TEST(what_is_freed_is_not_used)
     reported(0, 3);
 }
 
-GPU_TEST(freeing_waits_for_the_device_and_is_counted)
+CASE(freeing_waits_for_the_device_and_is_counted)
 {
     void *s = gpu_stream();
     uint64_t p = take(LEN);
@@ -275,7 +271,7 @@ static void want_the_lock(void *arg)
     pthread_mutex_unlock(&held);
 }
 
-GPU_TEST(a_lock_over_a_call_is_found)
+CASE(a_lock_over_a_call_is_found)
 {
     fake->amid("cuCtxSynchronize", want_the_lock, NULL);
     assert_int_equal(fl_cuda.cuCtxSynchronize(), 0);
@@ -296,7 +292,7 @@ GPU_TEST(a_lock_over_a_call_is_found)
     reported(0, 1);
 }
 
-GPU_TEST(contexts_and_handles_are_looked_at)
+CASE(contexts_and_handles_are_looked_at)
 {
     fl_CUstream s = gpu_stream();
     fl_CUdeviceptr p;
@@ -323,7 +319,7 @@ GPU_TEST(contexts_and_handles_are_looked_at)
     fake->reset(true);
 }
 
-GPU_TEST(a_child_is_told_apart)
+CASE(a_child_is_told_apart)
 {
     int status;
 
@@ -373,7 +369,7 @@ static fl_CUresult elsewhere(fl_CUstreamCaptureMode mode)
     return (fl_CUresult)(intptr_t)code;
 }
 
-GPU_TEST(modes_forbid_what_they_forbid)
+CASE(modes_forbid_what_they_forbid)
 {
     static const struct {
         int capture, thread;
@@ -400,7 +396,7 @@ GPU_TEST(modes_forbid_what_they_forbid)
     }
 }
 
-GPU_TEST(nothing_waits_for_a_context_that_captures)
+CASE(nothing_waits_for_a_context_that_captures)
 {
     void *s = gpu_stream();
     fl_CUstreamCaptureMode mode = FL_CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -414,7 +410,7 @@ GPU_TEST(nothing_waits_for_a_context_that_captures)
     reported(0, 1);
 }
 
-GPU_TEST(the_legacy_stream_is_implied_by_blocking_ones)
+CASE(the_legacy_stream_is_implied_by_blocking_ones)
 {
     fl_CUstream blocking = NULL;
     int status;
@@ -435,7 +431,7 @@ GPU_TEST(the_legacy_stream_is_implied_by_blocking_ones)
     reported(0, 1);
 }
 
-GPU_TEST(captured_events_are_the_captures)
+CASE(captured_events_are_the_captures)
 {
     void *s = gpu_stream(), *t = gpu_stream();
     fl_CUevent within = new_event(), before = new_event();
@@ -458,7 +454,7 @@ GPU_TEST(captured_events_are_the_captures)
     reported(0, 4);
 }
 
-GPU_TEST(a_stream_of_another_context_is_taken_where_it_may_be)
+CASE(a_stream_of_another_context_is_taken_where_it_may_be)
 {
     void *s = gpu_stream();
     fl_CUcontext of = NULL;

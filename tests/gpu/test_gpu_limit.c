@@ -3,9 +3,7 @@
 #include "gpu/mirror/mirror.h"
 #include "gpu/pool_fixture.h"
 
-#include <errno.h>
 #include <math.h>
-#include <string.h>
 
 static struct fl_gpu_mirror *mirror_of(size_t len, int *out_rc)
 {
@@ -21,7 +19,7 @@ static struct fl_gpu_mirror *mirror_of(size_t len, int *out_rc)
 }
 
 /* 64 MiB, and never 65, for each caller. */
-GPU_TEST(a_limit_is_of_the_device)
+CASE(a_limit_is_of_the_device)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_AUTO_GROWTH};
 
@@ -110,7 +108,7 @@ static int with_64_mib(const char *path, char *buf, size_t size)
     return 0;
 }
 
-GPU_TEST(pinned_memory_is_half_of_what_is_left_at_most)
+CASE(pinned_memory_is_half_of_what_is_left_at_most)
 {
     fl_sys.read_file = with_64_mib;
     for (unsigned i = 0; i < 2; i++) {
@@ -124,7 +122,7 @@ GPU_TEST(pinned_memory_is_half_of_what_is_left_at_most)
     fl_sys.read_file = fl_sys_linux.read_file;
 }
 
-GPU_TEST(older_programs_have_the_defaults)
+CASE(older_programs_have_the_defaults)
 {
     struct fl_gpu_pool_options defaults, o;
     struct fl_gpu_pool *p = NULL;
@@ -166,7 +164,7 @@ GPU_TEST(older_programs_have_the_defaults)
     } while (0)
 
 /* MXNet: pages below 32 are fatal, Round's is a power of two, its cutoff 20 to 34. */
-GPU_TEST(options_that_make_no_sense_are_refused)
+CASE(options_that_make_no_sense_are_refused)
 {
     static const enum fl_gpu_strategy binned[] = {FL_GPU_NAIVE, FL_GPU_ROUND};
     struct fl_gpu_pool *none = NULL;
@@ -197,7 +195,7 @@ static struct fl_gpu_device_stats of_device(int device)
 
 /* Pools, pinned ones, mirrors: each under its name, and the device's part as the driver gives
  * it. */
-GPU_TEST(statistics_are_of_the_device)
+CASE(statistics_are_of_the_device)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
     struct fl_gpu_device_stats before = of_device(0), s;
@@ -249,7 +247,7 @@ GPU_TEST(statistics_are_of_the_device)
     assert_true(s.held_peak_bytes >= MIB(14));
 }
 
-GPU_TEST(statistics_want_a_device_and_a_size)
+CASE(statistics_want_a_device_and_a_size)
 {
     struct fl_gpu_device_stats s = {.size = sizeof s};
 

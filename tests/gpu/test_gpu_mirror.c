@@ -2,9 +2,6 @@
 #include "gpu/mirror_fixture.h"
 #include "prop/seed.h"
 
-#include <errno.h>
-#include <string.h>
-
 static bool overlap(size_t a, size_t alen, size_t b, size_t blen)
 {
     return a < b + blen && b < a + alen;
@@ -46,7 +43,7 @@ static bool is_covered(const struct fl_mirror_plan *p, const struct fl_gpu_slot 
     return s->size == 0;
 }
 
-GPU_TEST_WITHIN(blocks_lie_apart_and_inputs_once_a_slot, NULL, NULL)
+CASE(blocks_lie_apart_and_inputs_once_a_slot)
 {
     static struct fl_gpu_slot slot[24];
     static struct fl_run run[24];
@@ -81,7 +78,7 @@ GPU_TEST_WITHIN(blocks_lie_apart_and_inputs_once_a_slot, NULL, NULL)
         assert_null(m);                                                                            \
     } while (0)
 
-GPU_TEST(what_cannot_be_laid_out_is_refused)
+CASE(what_cannot_be_laid_out_is_refused)
 {
     struct fl_gpu_slot odd = {.size = 1, .align = 3}, all = {.size = SIZE_MAX}, good = {.size = 8},
                        large = {.size = SIZE_MAX / 64},
@@ -100,7 +97,7 @@ GPU_TEST(what_cannot_be_laid_out_is_refused)
     assert_int_equal(fl_gpu_mirror_destroy(NULL), -EINVAL);
 }
 
-GPU_TEST(twins_are_one_addition_apart)
+CASE(twins_are_one_addition_apart)
 {
     struct fl_gpu_mirror *m = mirror_of_input(MIB(3), 1);
     const struct fl_gpu_mirror_map *map = fl_gpu_mirror_map(m);
@@ -269,7 +266,7 @@ GPU_FAKE_TEST(a_step_is_as_few_copies_as_pay)
     fake->refuse(NULL, 0, 0, false);
 }
 
-GPU_TEST(copies_end_at_registrations)
+CASE(copies_end_at_registrations)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(7), .input = true}};
     size_t chunk = fl_pinned_chunk;
@@ -293,7 +290,7 @@ GPU_TEST(copies_end_at_registrations)
     fl_pinned_chunk = chunk;
 }
 
-GPU_TEST(what_is_not_the_mirrors_is_refused)
+CASE(what_is_not_the_mirrors_is_refused)
 {
     char own[16];
     void *stream = gpu_stream();
@@ -400,8 +397,4 @@ GPU_FAKE_TEST(no_lock_is_held_over_a_copys_event)
     mirror_end(shared);
 }
 
-int main(void)
-{
-    mirror_main("test_gpu_mirror");
-    return gpu_tests(NULL);
-}
+MIRROR_MAIN("test_gpu_mirror")

@@ -2,9 +2,6 @@
  * What the layers below say of the plan is scripted: --wrap in mirrors.cmake. */
 #include "gpu/mirror_fixture.h"
 
-#include <errno.h>
-#include <string.h>
-
 enum { INPUTS = 3, ARENA = 8 << 20, ZONE = 1 << 20, PIECE = 4 << 10 };
 
 static _Alignas(2 << 20) unsigned char arena[ARENA];
@@ -114,7 +111,7 @@ static void step(struct fl_gpu_mirror *m, uint64_t copies)
     }
 }
 
-GPU_TEST(layouts_are_followed)
+CASE(layouts_are_followed)
 {
     struct fl_gpu_mirror *m = NULL;
     void *base;
@@ -145,7 +142,7 @@ GPU_TEST(layouts_are_followed)
     assert_int_equal(pinned, 0);
 }
 
-GPU_TEST(an_arena_is_held_by_a_mirror_alone)
+CASE(an_arena_is_held_by_a_mirror_alone)
 {
     struct fl_gpu_mirror *m = NULL;
 
@@ -169,5 +166,5 @@ GPU_TEST(an_arena_is_held_by_a_mirror_alone)
 int main(void)
 {
     gpu_main("test_gpu_mirror_plan", &region);
-    return gpu_tests(NULL);
+    return RUN_CASES(GPU_CASES);
 }

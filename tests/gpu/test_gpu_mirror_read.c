@@ -1,10 +1,6 @@
 /* What is read from a file is there, and on its way. */
 #include "gpu/mirror_fixture.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 static int file_of(size_t len)
 {
     char path[] = "test_gpu_mirror_read.XXXXXX";
@@ -76,7 +72,7 @@ GPU_SCHEDULED(a_range_is_waited_for)
     mirror_end(m);
 }
 
-GPU_TEST(without_a_device_the_host_has_it)
+CASE(without_a_device_the_host_has_it)
 {
     struct fl_gpu_slot slot[] = {{.size = MIB(3), .input = true}};
     struct fl_gpu_mirror_options o = mirror_options(slot, 1);
@@ -94,8 +90,4 @@ GPU_TEST(without_a_device_the_host_has_it)
     close(fd);
 }
 
-int main(void)
-{
-    mirror_main("test_gpu_mirror_read");
-    return gpu_tests(NULL);
-}
+MIRROR_MAIN("test_gpu_mirror_read")

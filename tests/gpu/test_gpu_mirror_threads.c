@@ -29,7 +29,7 @@ static void *copy_ranges(void *arg)
     return NULL;
 }
 
-GPU_TEST(ranges_are_copied_by_any_late)
+CASE(ranges_are_copied_by_any_late)
 {
     if (fake != NULL) {
         fake->schedule(FAKE_CUDA_LATE, 0);
@@ -89,8 +89,4 @@ GPU_FAKE_TEST(threads_own_streams_are_told_apart)
     mirror_end(mirror);
 }
 
-int main(void)
-{
-    mirror_main("test_gpu_mirror_threads");
-    return gpu_tests(NULL);
-}
+MIRROR_MAIN("test_gpu_mirror_threads")

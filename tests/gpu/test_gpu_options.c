@@ -2,9 +2,6 @@
  * so. */
 #include "gpu/gpu_fixture.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static struct fl_options options;
 static struct fl_gpu_pool_options o;
 
@@ -47,7 +44,7 @@ static void check_presets(void)
     assert_int_equal(o.numa_node, -1);
 }
 
-GPU_TEST_WITHIN(without_environment_they_are_as_the_header_says, NULL, NULL)
+CASE(without_environment_they_are_as_the_header_says)
 {
     for (int booted = 0; booted < 2; booted++) {
         read_env(NULL, NULL, FL_GPU_DEVICE);
@@ -66,7 +63,7 @@ GPU_TEST_WITHIN(without_environment_they_are_as_the_header_says, NULL, NULL)
 }
 
 /* PaddlePaddle: half of the memory at most, in chunks of a 256th of that. */
-GPU_TEST_WITHIN(pinned_pools_hold_half_of_the_memory, NULL, NULL)
+CASE(pinned_pools_hold_half_of_the_memory)
 {
     read_env(NULL, NULL, FL_GPU_PINNED);
     check_presets();
@@ -80,7 +77,7 @@ GPU_TEST_WITHIN(pinned_pools_hold_half_of_the_memory, NULL, NULL)
     assert_int_equal(o.limit, 4ull << 30);
 }
 
-GPU_TEST_WITHIN(each_option_has_its_field, NULL, NULL)
+CASE(each_option_has_its_field)
 {
     read_env("FAULTLESS_GPU_STRATEGY=round", "MXNET_GPU_MEM_POOL_PAGE_SIZE=65536", FL_GPU_DEVICE);
     assert_int_equal(o.strategy, FL_GPU_ROUND);
@@ -108,7 +105,7 @@ GPU_TEST_WITHIN(each_option_has_its_field, NULL, NULL)
     assert_int_equal(o.reserve_percent, 9);
 }
 
-GPU_TEST_WITHIN(a_limit_is_divided_among_those_who_share_the_device, NULL, NULL)
+CASE(a_limit_is_divided_among_those_who_share_the_device)
 {
     static const struct {
         const char *devices; /* CUDA_VISIBLE_DEVICES */
@@ -139,7 +136,7 @@ GPU_TEST_WITHIN(a_limit_is_divided_among_those_who_share_the_device, NULL, NULL)
 }
 
 /* The fake driver has two. */
-GPU_TEST_WITHIN(where_nothing_is_said_the_driver_counts_the_devices, NULL, NULL)
+CASE(where_nothing_is_said_the_driver_counts_the_devices)
 {
     assert_int_equal(unsetenv("CUDA_VISIBLE_DEVICES"), 0);
     read_env("FAULTLESS_GPU_LIMIT=8G", "FAULTLESS_GPU_DRIVER=" FL_FAKE_CUDA, FL_GPU_DEVICE);
@@ -149,7 +146,4 @@ GPU_TEST_WITHIN(where_nothing_is_said_the_driver_counts_the_devices, NULL, NULL)
     assert_int_equal(o.limit, 2ull << 30);
 }
 
-int main(void)
-{
-    return gpu_tests(NULL);
-}
+CASES_MAIN()

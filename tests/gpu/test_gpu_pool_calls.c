@@ -5,7 +5,7 @@
 #define ALL "initial=8M regrow=8M chunk=8M"
 #define PINNED ALL " pinned=1"
 
-ROWS(GPU_TEST(device_memory),
+ROWS(device_memory,
      {"on a stream that lasts a pair calls nothing", "NRBA", ALL, LATE,
       "+a x=L64K y=a64K -xL -ya C x=l64K y=a64K -xl -ya x=L64K -xL calls=0"},
      {"on another it asks for context, capture and number; a free records an event", "NRBA", ALL,
@@ -15,7 +15,7 @@ ROWS(GPU_TEST(device_memory),
      {"collect asks those that something waits for", "NRBA", ALL, LATE, "x=a64K -xa C K calls<3"}, )
 
 /* Copies are queued when a block is freed: it is the host's at once, or not to be had yet. */
-ROWS(GPU_TEST(pinned_memory),
+ROWS(pinned_memory,
      {"hits and what the host frees call nothing", "NRBA", PINNED, LATE,
       "x=H64K y=H64K -xH -yH C x=H64K y=H64K -xH x=H64K -xH -yH calls=0"},
      {"nor do they by default", "-", "initial=4M regrow=4M pinned=1", LATE,

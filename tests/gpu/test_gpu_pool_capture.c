@@ -2,7 +2,6 @@
  * by whom; and what a graph may use is not handed out. */
 #include "gpu/pool_fixture.h"
 
-#include <errno.h>
 #include <pthread.h>
 
 enum { GLOBAL = 0, THREAD_LOCAL = 1, MODES = 3 };
@@ -160,7 +159,7 @@ static void one_case(const struct fl_gpu_pool_options *o, void *captured, void *
     pool_end(p);
 }
 
-GPU_TEST(no_call_breaks_a_capture)
+CASE(no_call_breaks_a_capture)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_UNPOOLED, FL_GPU_NAIVE_BEST_FIT,
                                                FL_GPU_AUTO_GROWTH};
@@ -187,7 +186,7 @@ GPU_TEST(no_call_breaks_a_capture)
 }
 
 /* A program may capture one graph after the other, each on a stream of its own. */
-GPU_TEST(what_captured_streams_had_is_forgotten)
+CASE(what_captured_streams_had_is_forgotten)
 {
     enum { GRAPHS = 200 };
     void *brief[GRAPHS];
@@ -211,7 +210,7 @@ GPU_TEST(what_captured_streams_had_is_forgotten)
 }
 
 /* A request asks once whether its stream is captured, and is served amid a capture if it lasts. */
-GPU_TEST(a_request_asks_once_about_a_capture)
+CASE(a_request_asks_once_about_a_capture)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
 

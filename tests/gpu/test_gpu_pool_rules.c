@@ -3,7 +3,7 @@
  * numbers that were worked out by hand. */
 #include "gpu/pool_script.h"
 
-ROWS(GPU_TEST(streams),
+ROWS(streams,
      {"S1: the legacy stream has two names", "A", NULL, ONCE,
       "x=L64K -xl y=L64K y~x driver_allocs=1 cross_stream_hits=0"},
      {"S3: a stream is in order after itself", "A", NULL, EACH,
@@ -52,7 +52,7 @@ ROWS(GPU_TEST(streams),
      {"so they are with garbage", "A", "slow=1 garbage=1", LATE,
       "x=a1M ^a .xa -xa y=a1M y#x _a z=a1M z~x"}, )
 
-ROWS(GPU_TEST(chunks),
+ROWS(chunks,
      {"S7: neighbours of two streams stay apart until both are safe", "A", "chunk=2M", ONCE,
       "x=a1M y=a1M held=2M .xa .yb -xa -yb _a _b z=a2M held=2M"},
      {"FL_GPU_HOST takes none of a device, and frees for all", "AU", NULL, ONCE,
@@ -97,7 +97,7 @@ ROWS(GPU_TEST(chunks),
       "held_peak_bytes>6M P "
       "occupied_peak_bytes=0 held_peak_bytes=0"}, )
 
-ROWS(GPU_TEST(captures),
+ROWS(captures,
      {"S9: a captured stream has what is safe for all", "A", NULL, ONCE,
       "x=a1M -xa [a y=a1M y#x z/a2G capture_refusals=1 z=a1M -za @yb -ya ]a z=a1M z~x"},
      {"S9: or was never used", "A", "chunk=32M limit=32M", ONCE, "x=a1M [a y=a1M held=32M ]a"},
@@ -129,7 +129,7 @@ ROWS(GPU_TEST(captures),
      {"S1: a captured stream is not its handle's last", "A", NULL, ONCE,
       "x=d1M .xd -xd <d [e y=e1M y#x -ye ]e"}, )
 
-ROWS(GPU_TEST(threads_and_devices),
+ROWS(threads_and_devices,
      {"S1: each thread has a stream of its own", "A", NULL, EACH,
       "x=O64K .xO -xO 1y=O64K 1.yO 1-yO z=O64K .zO ?zO"},
      {"S5: a free waits for another thread's own stream", "AN", NULL, EACH,
@@ -153,7 +153,7 @@ ROWS(GPU_TEST(threads_and_devices),
      {"the end waits for copies that no event tells of", "A", "pinned=1", LATE,
       "x=H4M 2.xf !cuEventRecord:2 2-xf X"}, )
 
-ROWS(GPU_TEST(out_of_memory),
+ROWS(out_of_memory,
      {"another stream is waited for, on the device, before anything goes back", "A", "device=16M",
       LATE, "x=a12M .xa -xa y=b10M y~x+2M .yb waits=1 implicit_syncs=0 driver_frees=0"},
      {"but what no event covers is not had by that", "A", "device=16M", LATE,
@@ -170,7 +170,7 @@ ROWS(GPU_TEST(out_of_memory),
      {"limit_mb: what is held; idle chunks go back first", "A", "limit=10M", ONCE,
       "x=L6M y=L4M z!L1 -xL -yL y=L10M held=10M held_peak_bytes=10M -yL z!L10M+1"}, )
 
-ROWS(GPU_TEST(mxnet_and_paddlepaddle),
+ROWS(mxnet_and_paddlepaddle,
      {"naive: pages of 4096, 0 as 1; above 2 MiB multiples of that", "N", NULL, ONCE,
       "S0:4096 S1:4096 S4096:4096 S4097:8192 S2097151:2M S2M:2M S2097153:4M S5000000:6M "
       "S100000000:96M"},

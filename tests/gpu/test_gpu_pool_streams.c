@@ -2,13 +2,11 @@
  * (test_gpu_pool_rules) cannot say of the rules S1 to S13. */
 #include "gpu/pool_fixture.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* S2 */
-GPU_TEST(what_is_not_there_is_not_freed)
+CASE(what_is_not_there_is_not_freed)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     uint64_t x = pool_take(p, KIB(64), NULL), y = pool_take(p, KIB(64), NULL);
@@ -28,7 +26,7 @@ GPU_TEST(what_is_not_there_is_not_freed)
 }
 
 /* S12 */
-GPU_TEST(a_forked_child_is_told_so)
+CASE(a_forked_child_is_told_so)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
     uint64_t x = pool_take(p, MIB(1), NULL), y;
@@ -69,7 +67,7 @@ static void copy_and_free(void *unused)
     }
 }
 
-GPU_TEST(pinned_memory_is_trimmed_beside_frees)
+CASE(pinned_memory_is_trimmed_beside_frees)
 {
     struct fl_gpu_pool_options o = pool_options(FL_GPU_AUTO_GROWTH);
 
@@ -128,7 +126,7 @@ GPU_FAKE_TEST(streams_that_go_leave_nothing)
 
 /* Each has a record of its own that is found, however many there are, and none when it has been
  * retired. */
-GPU_TEST(many_streams_are_told_apart)
+CASE(many_streams_are_told_apart)
 {
     enum { MANY = 100 };
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH);
@@ -165,7 +163,7 @@ GPU_TEST(many_streams_are_told_apart)
 }
 
 /* S13. The last: it has gone for good. */
-GPU_TEST(a_driver_that_has_gone_is_left_in_peace)
+CASE(a_driver_that_has_gone_is_left_in_peace)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_AUTO_GROWTH), *q = pool_of(FL_GPU_AUTO_GROWTH);
     struct fl_gpu_device_stats s = {.size = sizeof s};

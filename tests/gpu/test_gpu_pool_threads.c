@@ -3,10 +3,8 @@
 #include "gpu/pool_fixture.h"
 #include "prop/seed.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 
 enum { THREADS = 4, ROUNDS = 300, OWN = 8, BOX = THREADS * ROUNDS, LIMIT = 64 << 20 };
 
@@ -131,7 +129,7 @@ static void threads(void)
     }
 }
 
-GPU_TEST(threads_do_not_meet)
+CASE(threads_do_not_meet)
 {
     for (int k = FL_GPU_NAIVE; k <= FL_GPU_AUTO_GROWTH; k++) {
         struct fl_gpu_pool_options o = pool_options((enum fl_gpu_strategy)k);
@@ -152,7 +150,7 @@ static void amid(void *arg)
 }
 
 /* S11: whatever the pool asks the driver, another thread may use the pool meanwhile. */
-GPU_TEST(no_lock_is_held_over_a_driver_call)
+CASE(no_lock_is_held_over_a_driver_call)
 {
     for (int k = FL_GPU_NAIVE; fake != NULL && k <= FL_GPU_AUTO_GROWTH; k++) {
         struct fl_gpu_pool_options o = pool_options((enum fl_gpu_strategy)k);

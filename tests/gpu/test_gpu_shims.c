@@ -3,13 +3,10 @@
 #include "gpu/pool_script.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-GPU_TEST_AMONG(the_strategy_is_chosen_before_the_first_pool)
+CASE(the_strategy_is_chosen_before_the_first_pool)
 {
     assert_int_equal(fl_gpu_torch_use((enum fl_gpu_strategy)99), -EINVAL);
     assert_int_equal(fl_gpu_torch_use(FL_GPU_ROUND), 0);
@@ -23,7 +20,7 @@ GPU_TEST_AMONG(the_strategy_is_chosen_before_the_first_pool)
     fl_gpu_torch_init(1);
 }
 
-GPU_TEST_AMONG(an_address_has_a_block_and_a_pool)
+CASE(an_address_has_a_block_and_a_pool)
 {
     struct fl_gpu_pool *p = fl_gpu_torch_pool(0), *q = pool_of(FL_GPU_NAIVE_BEST_FIT);
     struct fl_gpu_block b = {.size = sizeof b};
@@ -60,7 +57,7 @@ GPU_TEST_AMONG(an_address_has_a_block_and_a_pool)
     pool_end(q);
 }
 
-GPU_TEST_AMONG(a_fraction_is_of_the_device)
+CASE(a_fraction_is_of_the_device)
 {
     struct fl_gpu_device_stats s = {.size = sizeof s};
     struct fl_gpu_pool *q = pool_of(FL_GPU_UNPOOLED);
@@ -80,7 +77,7 @@ GPU_TEST_AMONG(a_fraction_is_of_the_device)
 }
 
 /* Without a stream in the call: what was freed is given out when the legacy stream is past it. */
-GPU_TEST_AMONG(cupy_frees_for_all_streams)
+CASE(cupy_frees_for_all_streams)
 {
     void *s = gpu_stream();
 
@@ -102,7 +99,7 @@ GPU_TEST_AMONG(cupy_frees_for_all_streams)
     gpu_stream_end(s);
 }
 
-GPU_TEST_AMONG(cupy_may_have_a_pool_of_ones_own)
+CASE(cupy_may_have_a_pool_of_ones_own)
 {
     struct fl_gpu_pool *p = pool_of(FL_GPU_ROUND);
 
@@ -117,13 +114,13 @@ GPU_TEST_AMONG(cupy_may_have_a_pool_of_ones_own)
     pool_end(p);
 }
 
-ROWS(GPU_TEST_AMONG(in_order_of_streams),
+ROWS(in_order_of_streams,
      {"S3: what a stream frees it has again", "T", NULL, ONCE, "x=L1M ^L .xL -xL y=L1M y~x"},
      {"S3: what a stream frees it has again", "T", NULL, ONCE, "x=a1M ^a .xa -xa y=a1M y~x"},
      {"S5: its own stream waits for one that was recorded", "T", NULL, ONCE,
       "x=a4M .xa _a ^b .xb @xb -xa y=a4M y#x .ya"}, )
 
-GPU_TEST_AMONG(each_device_has_a_pool_of_its_own)
+CASE(each_device_has_a_pool_of_its_own)
 {
     void *a = fl_gpu_torch_alloc(1 << 20, 0, NULL), *b = fl_gpu_torch_alloc(1 << 20, 1, NULL);
     assert_non_null(a);
@@ -136,7 +133,7 @@ GPU_TEST_AMONG(each_device_has_a_pool_of_its_own)
     fl_gpu_torch_free(b, 1 << 20, 1, NULL);
 }
 
-GPU_TEST_AMONG(what_cannot_be_is_survived)
+CASE(what_cannot_be_is_survived)
 {
     /* With a C++ library, a sanitizer's or not, these throw: test_gpu_torch_graph. */
     if (dlopen("libstdc++.so.6", RTLD_NOW | RTLD_NOLOAD) == NULL) {
@@ -159,7 +156,7 @@ GPU_TEST_AMONG(what_cannot_be_is_survived)
 
 /* A fork's child changes and waits for nothing of its parent's: another thread of that may have had
  * its locks. */
-GPU_TEST_AMONG(a_forks_child_changes_nothing)
+CASE(a_forks_child_changes_nothing)
 {
     struct fl_stats_gpu before, after;
     int status = 1;
@@ -181,5 +178,5 @@ GPU_TEST_AMONG(a_forks_child_changes_nothing)
 int main(void)
 {
     gpu_main("test_gpu_shims", NULL);
-    return gpu_tests(gpu_all_late);
+    return RUN_CASES(.group_setup = gpu_all_late, .teardown = gpu_nothing_reported);
 }

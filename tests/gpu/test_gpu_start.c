@@ -1,15 +1,13 @@
 /* What boot, fork and exit do of the folder while no GPU is used makes no system call: the kernel
  * ends the child that makes one. */
+#include "cases.h"
 #include "gpu/gpu.h"
-#include "unit/cmocka_all.h"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static struct fl_options options;
 
@@ -47,22 +45,19 @@ static int status_of(bool planted)
     return status;
 }
 
-static void nothing_is_asked_of_the_kernel(void **state)
+CASE(nothing_is_asked_of_the_kernel)
 {
-    (void)state;
     assert_int_equal(status_of(false), 0);
     assert_true(WIFSIGNALED(status_of(true)));
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_asked_of_the_kernel)};
-
     fl_sys_boot();
     fl_options_read(&options, NULL);
     if (WEXITSTATUS(status_of(false)) == 77) {
         printf("SKIP test_gpu_start: needs seccomp, got: refused\n");
         return 77;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

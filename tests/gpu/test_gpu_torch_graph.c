@@ -3,10 +3,7 @@
 #include "gpu/pool_script.h"
 #include "gpu/torch_caller.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <string.h>
-#include <unistd.h>
 
 static char what[256];
 
@@ -29,20 +26,18 @@ static void give(void *p, void *stream)
 static void *s;       /* the test's stream */
 static size_t before; /* bytes of the device, with what other tests' graphs keep */
 
-static int each_begin(void **state)
+static void each_begin(void)
 {
-    (void)state;
     s = gpu_stream();
     before = fake->used(0);
-    return 0;
 }
 
-static int each_end(void **state)
+static void each_end(void)
 {
     gpu_wait_all();
     fl_gpu_torch_empty_cache();
     gpu_stream_end(s);
-    return gpu_nothing_reported(state);
+    gpu_nothing_reported();
 }
 
 static void all_is_given_back(void)
@@ -50,8 +45,6 @@ static void all_is_given_back(void)
     fl_gpu_torch_empty_cache();
     assert_int_equal(fake->used(0), before);
 }
-
-#define TEST(name) GPU_TEST_WITHIN(name, each_begin, each_end)
 
 static unsigned chosen;
 
@@ -62,7 +55,7 @@ static void choose_beside(void *unused)
 }
 
 /* PyTorch's context is the primary one, whichever is current when it asks first. */
-TEST(the_context_is_the_primary_one)
+CASE(the_context_is_the_primary_one)
 {
     void *brief = fake->context_new(1);
     fake->amid(NULL, choose_beside, NULL); /* no lock is held while the pool is made */
@@ -86,7 +79,7 @@ static void ask_beside(void *unused)
 }
 
 /* Of two pools that are made at once one stays. */
-TEST(two_ask_first)
+CASE(two_ask_first)
 {
     struct fl_gpu_device_stats d = {.size = sizeof d};
     struct fl_gpu *third;
@@ -101,7 +94,7 @@ TEST(two_ask_first)
     assert_int_equal(fl_gpu_close(third), 0);
 }
 
-TEST(out_of_memory_is_an_exception)
+CASE(out_of_memory_is_an_exception)
 {
     assert_null(torch_alloc((ssize_t)1 << 40, 0, NULL, what, sizeof what));
     assert_non_null(strstr(what, "CUDA out of memory. Tried to allocate 1099511627776 bytes"));
@@ -119,7 +112,7 @@ TEST(out_of_memory_is_an_exception)
     give(take(MIB(1), NULL), NULL);
 }
 
-TEST(out_of_memory_takes_nothing_from_a_graph)
+CASE(out_of_memory_takes_nothing_from_a_graph)
 {
     torch_begin(0, 9, 1, s);
     give(take(MIB(400), s), s);
@@ -131,7 +124,7 @@ TEST(out_of_memory_takes_nothing_from_a_graph)
 }
 
 /* An external stream goes before the tensors that were made on it. */
-TEST(a_tensor_outlives_its_stream)
+CASE(a_tensor_outlives_its_stream)
 {
     for (unsigned i = 0; i < 8; i++) {
         void *brief = gpu_stream();
@@ -162,7 +155,7 @@ static void private_pool(char does, unsigned long long id, void *stream)
     }
 }
 
-ROWS(TEST(memory_of_graphs),
+ROWS(memory_of_graphs,
      {"what a graph drops is its own, and its own alone, until it is released", "T", NULL, ONCE,
       "x=a4M -xa (1a [a x=a4M -xa y=a4M y~x z=a2M -ya v=b4M v#y ]a )1 s=a4M t=b4M s#y t#y "
       "T used>6M @zb -sa -tb -vb {1 used>6M -za T used=0"},
@@ -205,7 +198,7 @@ static void *work_eagerly(void *stream)
 
 /* PyTorch's filter asks the driver, and throws when that refuses (906: the legacy stream beside a
  * capture). The exception is the request's; later ones are served. */
-TEST(a_filter_that_throws_harms_nothing_else)
+CASE(a_filter_that_throws_harms_nothing_else)
 {
     void *t = gpu_stream();
 
@@ -235,7 +228,7 @@ static void end_within(void)
 }
 
 /* A filter is there while it is asked; what it lets through then is no private pool's any more. */
-TEST(a_begin_may_end_while_its_filter_is_asked)
+CASE(a_begin_may_end_while_its_filter_is_asked)
 {
     int filters = torch_filters();
 
@@ -268,7 +261,7 @@ static void serve_beside(void *arg)
 }
 
 /* Private pools are made, freed to and ended without a lock. */
-TEST(no_lock_is_held_over_the_driver)
+CASE(no_lock_is_held_over_the_driver)
 {
     struct beside b = {.stream = gpu_stream()};
 
@@ -303,7 +296,7 @@ static void begin_beside(void *unused)
 }
 
 /* Of a pool that two threads make at once one is kept, and both have begun it. */
-TEST(two_begin_the_same)
+CASE(two_begin_the_same)
 {
     int filters = torch_filters(); /* an exception has left one */
 
@@ -335,7 +328,7 @@ static void end_beside(void *unused)
 }
 
 /* A request that has been routed to a private pool has it, though another thread releases it. */
-TEST(a_private_pool_stays_for_a_request)
+CASE(a_private_pool_stays_for_a_request)
 {
     torch_begin(0, 8, 4, s);
     times = 0;
@@ -351,7 +344,7 @@ TEST(a_private_pool_stays_for_a_request)
 }
 
 /* Other threads' tensors come and go while graphs are captured and released. */
-TEST(threads_go_on_beside_captures)
+CASE(threads_go_on_beside_captures)
 {
     void *stream[3];
     pthread_t t[3];
@@ -380,5 +373,5 @@ int main(void)
 {
     gpu_main("test_gpu_torch_graph", NULL);
     script_more = private_pool;
-    return gpu_tests(gpu_all_late);
+    return RUN_CASES(.group_setup = gpu_all_late, .setup = each_begin, .teardown = each_end);
 }

@@ -2,8 +2,6 @@
  * hold less than PyTorch's algorithm (traces/peer). */
 #include "gpu/pool_fixture.h"
 
-#include <stdio.h>
-
 enum { EVENTS_MOST = 1 << 15, BLOCKS_MOST = 1 << 16, STEPS_MOST = 16 };
 
 /* One line a step, the first for what is there before; see record.py. */
@@ -106,7 +104,7 @@ static unsigned of_peer(const char *name, size_t peer)
     return (unsigned)(1000 * s.held_peak_bytes / peer);
 }
 
-GPU_TEST(the_pool_holds_less_than_pytorch)
+CASE(the_pool_holds_less_than_pytorch)
 {
     assert_in_range(of_peer("transformer", 161480704), 1, 950);
     assert_int_equal(run.calls[3], run.calls[run.steps - 1]); /* no call after the third step */

@@ -4,10 +4,6 @@
 #include "gpu/pool_fixture.h"
 #include "prop/seed.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { OPS = 600, LIVE = 64, SEGMENTS = 4096, STREAMS = 3 };
 
 static uint64_t random_state;
@@ -194,7 +190,7 @@ static void every_address_is_foretold(const struct kind *k, struct fl_gpu_pool *
     }
 }
 
-GPU_TEST(one_stream_goes_as_the_model_says)
+CASE(one_stream_goes_as_the_model_says)
 {
     static const struct kind kind[] = {
         {FL_GPU_NAIVE, true, false, 0},
@@ -376,7 +372,7 @@ static void several_streams(void)
     }
 }
 
-GPU_TEST(several_streams_never_meet)
+CASE(several_streams_never_meet)
 {
     static const enum fl_gpu_strategy all[] = {FL_GPU_NAIVE, FL_GPU_ROUND, FL_GPU_UNPOOLED,
                                                FL_GPU_NAIVE_BEST_FIT, FL_GPU_AUTO_GROWTH};
@@ -402,5 +398,5 @@ int main(void)
 {
     random_state = seed_read();
     gpu_main("test_prop_gpu_pool", NULL);
-    return gpu_tests(NULL);
+    return RUN_CASES(GPU_CASES);
 }
