@@ -39,7 +39,7 @@ static void in_parent_and_child(void)
     reap(pid);
 }
 
-static void threads_without_requests(void)
+MODE(threads_without_requests)
 {
     has_one_thread();
     for (int i = 0; i < 3; i++) {
@@ -48,7 +48,7 @@ static void threads_without_requests(void)
     has_one_thread();
 }
 
-static void threads_with_one_request(void)
+MODE(threads_with_one_request)
 {
     char *kept = written(3 * MIB, 1);
     has_one_thread();
@@ -69,19 +69,14 @@ static void threads_with_one_request(void)
     reap(pid);
 }
 
-static size_t huge_mib(void)
-{
-    return proc_number("/proc/self/smaps_rollup", "AnonHugePages:") / 1024;
-}
-
 /* Rewrites while the child is there, which splits every huge page; then makes no request any
  * more. */
-static void huge_again(void)
+MODE(huge_again)
 {
     enum { SIZE = 512 };
     char *p = filled(SIZE * MIB);
     wait_until_worker_sleeps(); /* what the request led to is over */
-    size_t before = huge_mib();
+    size_t before = huge_kib();
     int fds[2];
     char byte;
     CHECK(pipe(fds) == 0);
@@ -93,15 +88,15 @@ static void huge_again(void)
     for (size_t at = 0; at < SIZE * MIB; at += 4 * KIB) {
         p[at] = 2;
     }
-    size_t split = huge_mib();
+    size_t split = huge_kib();
     close(fds[1]);
     reap(pid);
-    FL_AWAIT(huge_mib() * 100 >= before * 95);
-    printf("before %zu split %zu after %zu\n", before, split, huge_mib());
+    FL_AWAIT(huge_kib() * 100 >= before * 95);
+    printf("before %zu split %zu after %zu\n", before / KIB, split / KIB, huge_kib() / KIB);
 }
 
 /* A child of vfork, which has its parent's memory, asks for much and calls exec. */
-static void vfork_child_allocates(void)
+MODE(vfork_child_allocates)
 {
     char *volatile block;
     pid_t pid = vfork();
@@ -122,5 +117,4 @@ static void vfork_child_allocates(void)
     printf("small\n");
 }
 
-MAIN(MODE(threads_without_requests), MODE(threads_with_one_request), MODE(huge_again),
-     MODE(vfork_child_allocates))
+MAIN()

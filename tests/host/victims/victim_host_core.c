@@ -60,14 +60,14 @@ static void say(void)
     printf("dumpable %ld\n", mib);
 }
 
-static void freed(void)
+MODE(freed)
 {
     use_much();
     say();
 }
 
 /* Many small ones, each second freed: what lies between live blocks. */
-static void freed_amid(void)
+MODE(freed_amid)
 {
     enum { N = 200 };
     static char *p[N];
@@ -85,7 +85,7 @@ static void freed_amid(void)
     }
 }
 
-static void live(void)
+MODE(live)
 {
     char *first = written(64 * MIB, 1);
     use_much();
@@ -112,5 +112,5 @@ int main(int argc, char **argv)
 {
     CHECK(argc >= 2);
     most = argc > 2 ? atol(argv[2]) : LONG_MAX;
-    return RUN_MODE(argv[1], MODE(freed), MODE(freed_amid), MODE(live));
+    return run_mode(argv[1]);
 }

@@ -89,7 +89,7 @@ static void *read_lines(void *arg)
     return arg;
 }
 
-static void stdio(void)
+MODE(stdio)
 {
     make_lines();
     run_beside(flush_all, read_lines, 0);
@@ -97,7 +97,7 @@ static void stdio(void)
 }
 
 /* The same, and the children use what they have. */
-static void stdio_live(void)
+MODE(stdio_live)
 {
     make_lines();
     run_beside(flush_all, read_lines, 1);
@@ -139,20 +139,18 @@ static void nested_child(int depth)
 
     CHECK(pthread_create(&t, NULL, churn, NULL) == 0);
     if (depth > 0) {
-        pid_t pid = fork();
-        if (pid == 0) {
+        IN_CHILD
+        {
             stop = 0;
             nested_child(depth - 1);
             live_as_child();
-            _exit(0);
         }
-        ends_well(pid);
     }
     stop = 1;
     pthread_join(t, NULL);
 }
 
-static void nested(void)
+MODE(nested)
 {
     pthread_t t;
 
@@ -184,7 +182,7 @@ static void *spawn_some(void *arg)
     return arg;
 }
 
-static void spawns(void)
+MODE(spawns)
 {
     pthread_t t[4];
 
@@ -200,7 +198,7 @@ static void spawns(void)
 
 /* By the system call alone, so no handler of fork is called. The child asks for what glibc serves
  * without a lock that another thread might have held: glibc passes this too. */
-static void raw_clones(void)
+MODE(raw_clones)
 {
     pthread_t t[3];
     uint64_t seed = 1;
@@ -288,8 +286,5 @@ int main(int argc, char **argv)
         strcmp(argv[1], "solo_interrupted_giant") == 0) {
         wanted = (wanted + 2) / 3;
     }
-    return RUN_MODE(argv[1], MODE(stdio), MODE(stdio_live), MODE(popens), MODE(dlopens),
-                    MODE(allocating), MODE(nested), MODE(spawns), MODE(raw_clones),
-                    MODE(solo_interrupted_small), MODE(solo_interrupted_large),
-                    MODE(solo_interrupted_giant), MODE(solo_children_continue));
+    return run_mode(argv[1]);
 }

@@ -45,14 +45,14 @@ MODE_IS(setns_time, enter("/proc/self/ns/time", CLONE_NEWTIME))
 /* libc exports it and has no header for it. */
 int capset(struct __user_cap_header_struct *, const struct __user_cap_data_struct *);
 
-static void drop_capabilities(void)
+MODE(drop_capabilities)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     const struct __user_cap_data_struct none[2] = {{0}};
     say("capset", by_number ? syscall(SYS_capset, &header, none) : capset(&header, none));
 }
 
-static void become_other(void)
+MODE(become_other)
 {
     const gid_t group = 65533;
     if (by_number) { /* for the calling thread alone, as the kernel has it */
@@ -67,7 +67,7 @@ static void become_other(void)
     say("dumpable", prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)); /* so that /proc can be read */
 }
 
-static void become_by_setuid(void)
+MODE(become_by_setuid)
 {
     say("setgid", by_number ? syscall(SYS_setgid, 65534) : setgid(65534));
     say("setuid", by_number ? syscall(SYS_setuid, 65534) : setuid(65534));
@@ -82,7 +82,7 @@ static long do_prctl(int option, unsigned long value)
 MODE_IS(no_new_privileges, say("prctl", do_prctl(PR_SET_NO_NEW_PRIVS, 1)))
 MODE_IS(drop_bounding, say("prctl", do_prctl(PR_CAPBSET_DROP, CAP_SYS_TIME)))
 
-static void restrict_by_landlock(void)
+MODE(restrict_by_landlock)
 {
     struct landlock_ruleset_attr attr = {.handled_access_fs = LANDLOCK_ACCESS_FS_MAKE_SOCK};
     long fd = syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0);
@@ -91,14 +91,14 @@ static void restrict_by_landlock(void)
     say("restrict", syscall(SYS_landlock_restrict_self, fd, 0));
 }
 
-static void become_batch(void)
+MODE(become_batch)
 {
     const struct sched_param none = {0};
     say("scheduler", by_number ? syscall(SYS_sched_setscheduler, 0, SCHED_BATCH, &none)
                                : sched_setscheduler(0, SCHED_BATCH, &none));
 }
 
-static void take_one_cpu(void)
+MODE(take_one_cpu)
 {
     cpu_set_t cpus;
     int last = 0;
@@ -112,7 +112,7 @@ static void take_one_cpu(void)
                               : sched_setaffinity(0, sizeof cpus, &cpus));
 }
 
-static void be_nice(void)
+MODE(be_nice)
 {
     say("priority",
         by_number ? syscall(SYS_setpriority, PRIO_PROCESS, 0, 7) : setpriority(PRIO_PROCESS, 0, 7));
@@ -276,11 +276,7 @@ int main(int argc, char **argv)
         return 0;
     }
     be_large();
-    CHECK(RUN_MODE(argv[1], MODE(unshare_user), MODE(unshare_mounts), MODE(setns_mounts),
-                   MODE(setns_time), MODE(drop_capabilities), MODE(become_other),
-                   MODE(become_by_setuid), MODE(no_new_privileges), MODE(drop_bounding),
-                   MODE(become_batch), MODE(restrict_by_landlock), MODE(take_one_cpu),
-                   MODE(be_nice)) == 0);
+    CHECK(run_mode(argv[1]) == 0);
     bool same = all_alike();
     for (int i = 0; i < 8 && same; i++) {
         be_large();

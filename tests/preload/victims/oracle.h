@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 enum { THREADS = 8, REQUESTS = 64, SHAPES = 2, LASTING = 8, CAUGHT = 4, POSTS = 32, STAY = 32 };
-enum { FROM_HANDLER = 32, IN_CHILD = 64, MAIN = 128 }; /* owners, beside the threads' numbers */
+enum { FROM_HANDLER = 32, ALONE = 64, MAIN = 128 }; /* owners, beside the threads' numbers */
 enum { LARGE = 68 * 1024, CHILD_OPERATIONS = 400, NEVER = 1 << 30 };
 /* What the steps of a thread are like. JITTER: with requests more or less. RANDOM: nothing
  * repeats. */

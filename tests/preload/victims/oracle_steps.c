@@ -5,7 +5,7 @@ struct post post[POSTS];
 
 static struct owned next_block(struct worker *w, size_t n)
 {
-    return (struct owned){NULL, n, owned_mark(w->owner + (w->alone ? IN_CHILD : 0), ++w->serial)};
+    return (struct owned){NULL, n, owned_mark(w->owner + (w->alone ? ALONE : 0), ++w->serial)};
 }
 
 /* ---- one operation ---- */

@@ -109,13 +109,10 @@ static inline void while_others_allocate(void (*f)(void))
 /* A child that judges for itself. */
 static inline void in_child(void (*f)(struct trio *), struct trio *t)
 {
-    pid_t pid = fork();
-    CHECK(pid >= 0);
-    if (pid == 0) {
+    IN_CHILD
+    {
         f(t);
-        _exit(0);
     }
-    ends_well(pid);
 }
 
 #endif

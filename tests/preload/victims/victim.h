@@ -105,6 +105,17 @@ static inline size_t rss_kib(void)
     return proc_number("/proc/self/status", "VmRSS:");
 }
 
+/* So many KiB as /proc/self/smaps_rollup says behind `key`. */
+static inline size_t rollup_kib(const char *key)
+{
+    return proc_number("/proc/self/smaps_rollup", key);
+}
+
+static inline size_t huge_kib(void)
+{
+    return rollup_kib("\nAnonHugePages:");
+}
+
 /* Page faults so far, of RUSAGE_SELF or RUSAGE_THREAD. */
 static inline long faults_of(int who)
 {
@@ -178,12 +189,25 @@ static inline void join_threads(const pthread_t t[], size_t n)
     }
 }
 
+static inline void in_thread(void *(*f)(void *), void *arg)
+{
+    pthread_t t;
+
+    CHECK(pthread_create(&t, NULL, f, arg) == 0 && pthread_join(t, NULL) == 0);
+}
+
 static inline void ends_well(pid_t child)
 {
     int status;
 
     CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
 }
+
+/* The block behind it runs in a child, which must end well. */
+#define IN_CHILD                                                                                   \
+    for (pid_t child_ = fork(), once_ = 1; once_ != 0;                                             \
+         once_ = 0, child_ == 0 ? _exit(0) : ends_well(child_))                                    \
+        if (child_ == 0)
 
 /* Where the whole suite runs many times, what runs for a time, or often, is to be short. */
 static inline int is_short(void)
@@ -195,28 +219,38 @@ static inline long at_most(long much)
     return is_short() ? much / 10 : much;
 }
 
-struct mode {
-    const char *name;
-    void (*run)(void);
-};
+/* The modes of a victim, each a function that MODE(name) defines and puts on the list. */
+enum { MODES_MOST = 64 };
+static struct {
+    struct {
+        const char *name;
+        void (*run)(void);
+    } mode[MODES_MOST];
+    size_t n;
+} victim_modes;
 
 #define MODE(f)                                                                                    \
+    static void f(void);                                                                           \
+    __attribute__((constructor)) static void f##_joins(void)                                       \
     {                                                                                              \
-#f, f                                                                                      \
-    }
+        CHECK(victim_modes.n < MODES_MOST);                                                        \
+        victim_modes.mode[victim_modes.n].name = #f;                                               \
+        victim_modes.mode[victim_modes.n++].run = f;                                               \
+    }                                                                                              \
+    static void f(void)
 
-/* Defines a mode that is one call. */
+/* One that is a call. */
 #define MODE_IS(name, call)                                                                        \
-    static void name(void)                                                                         \
+    MODE(name)                                                                                     \
     {                                                                                              \
         call;                                                                                      \
     }
 
-static inline int run_mode(const struct mode *modes, size_t n, const char *name)
+static inline int run_mode(const char *name)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (name != NULL && strcmp(modes[i].name, name) == 0) {
-            modes[i].run();
+    for (size_t i = 0; i < victim_modes.n; i++) {
+        if (name != NULL && strcmp(victim_modes.mode[i].name, name) == 0) {
+            victim_modes.mode[i].run();
             return 0;
         }
     }
@@ -224,15 +258,12 @@ static inline int run_mode(const struct mode *modes, size_t n, const char *name)
     return 2;
 }
 
-#define RUN_MODE(name, ...)                                                                        \
-    run_mode((const struct mode[]){__VA_ARGS__},                                                   \
-             sizeof(const struct mode[]){__VA_ARGS__} / sizeof(struct mode), name)
-
-#define MAIN(...)                                                                                  \
+/* A victim whose argument is its mode. */
+#define MAIN()                                                                                     \
     int main(int argc, char **argv)                                                                \
     {                                                                                              \
         (void)argc;                                                                                \
-        return RUN_MODE(argv[1], __VA_ARGS__);                                                     \
+        return run_mode(argv[1]);                                                                  \
     }
 
 #endif

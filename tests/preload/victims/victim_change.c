@@ -7,7 +7,7 @@
 
 static size_t held(void)
 {
-    return proc_number("/proc/self/smaps_rollup", "Anonymous:") * KIB;
+    return rollup_kib("\nAnonymous:") * KIB;
 }
 
 enum { BLOCKS = 64 };
@@ -39,14 +39,13 @@ static void *in_a_thread(void *arg)
     return NULL;
 }
 
-static void release_leaves_what_it_is_told(void)
+MODE(release_leaves_what_it_is_told)
 {
     size_t before = held();
 
     CHECK(CALL(fl_release)(SIZE_MAX) == 0);
     for (int i = 0; i < 4; i++) { /* threads that rest have caches */
-        pthread_t t;
-        CHECK(pthread_create(&t, NULL, in_a_thread, NULL) == 0 && pthread_join(t, NULL) == 0);
+        in_thread(in_a_thread, NULL);
     }
     take_all();
     size_t most = held();
@@ -61,18 +60,16 @@ static void release_leaves_what_it_is_told(void)
     take_all();                                  /* all as before */
     CHECK(held() >= before + 200 * MIB - slack); /* `most` has what waited, too */
     free_all();
-    pid_t child = fork();
-    if (child == 0) {
+    IN_CHILD
+    {
         take_all();
         free_all();
         CHECK(CALL(fl_release)(0) >= 0 && CALL(fl_option_set)("decay_ms", "100") == 0);
-        _exit(0);
     }
-    ends_well(child);
 }
 
 /* What is free in a plan's arena goes, too, and the next step is served as before. */
-static void release_takes_from_plans(void)
+MODE(release_takes_from_plans)
 {
     size_t before = held();
 
@@ -99,7 +96,7 @@ static void declared_step(int begins)
 }
 
 /* A step that has begun when they are switched off ends as it would have. */
-static void steps_go_and_come(void)
+MODE(steps_go_and_come)
 {
     struct fl_step_context *context;
 
@@ -120,7 +117,7 @@ static void steps_go_and_come(void)
     declared_step(0);
 }
 
-static void wrong_names_and_values_are_refused(void)
+MODE(wrong_names_and_values_are_refused)
 {
     CHECK(CALL(fl_option_set)(NULL, "1") == -EINVAL && CALL(fl_option_set)("", "1") == -ENOENT &&
           CALL(fl_option_set)("decay", "1") == -ENOENT);
@@ -141,7 +138,7 @@ static void wrong_names_and_values_are_refused(void)
 }
 
 /* It was to stay for an hour. */
-static void memory_decays_sooner(void)
+MODE(memory_decays_sooner)
 {
     size_t before = held();
 
@@ -163,7 +160,7 @@ static void memory_decays_sooner(void)
     CHECK(held() >= before + 200 * MIB - slack); /* `most` has what waited, too */
 }
 
-static void a_limit_counts_at_once(void)
+MODE(a_limit_counts_at_once)
 {
     size_t before = held();
 
@@ -175,7 +172,7 @@ static void a_limit_counts_at_once(void)
     CHECK(CALL(fl_option_set)("limit", NULL) == 0);
 }
 
-static void blocks_come_populated(void)
+MODE(blocks_come_populated)
 {
     enum { LEN = 24 * MIB };
     char *wait = malloc(LEN); /* freed later: its memory must not serve */
@@ -190,7 +187,7 @@ static void blocks_come_populated(void)
     free(wait);
 }
 
-static void statistics_go_where_it_says(void)
+MODE(statistics_go_where_it_says)
 {
     free(malloc(MIB));
     for (int i = 0; i < 1000; i++) { /* what was said before takes no more room */
@@ -200,7 +197,7 @@ static void statistics_go_where_it_says(void)
     CHECK(CALL(fl_option_set)("stats", NULL) == 0 && CALL(fl_option_set)("stats", "json") == 0);
 }
 
-static void trims_give_nothing(void)
+MODE(trims_give_nothing)
 {
     take_all();
     free_all();
@@ -211,7 +208,7 @@ static void trims_give_nothing(void)
     CHECK(malloc_trim(0) == 1 && held() <= most - 100 * MIB);
 }
 
-static void nothing_is_served(void)
+MODE(nothing_is_served)
 {
     free(malloc(MIB));
     CHECK(CALL(fl_release)(0) == 0 && CALL(fl_option_set)("decay_ms", "100") == -ENOSYS);
@@ -219,7 +216,4 @@ static void nothing_is_served(void)
           CALL(fl_option_set)("threshold", "1M") == -EPERM);
 }
 
-MAIN(MODE(release_leaves_what_it_is_told), MODE(release_takes_from_plans), MODE(steps_go_and_come),
-     MODE(wrong_names_and_values_are_refused), MODE(memory_decays_sooner),
-     MODE(a_limit_counts_at_once), MODE(blocks_come_populated), MODE(statistics_go_where_it_says),
-     MODE(trims_give_nothing), MODE(nothing_is_served))
+MAIN()

@@ -7,7 +7,7 @@ static const size_t sizes[] = {
     2 * MIB,  2 * MIB + 1,  3 * MIB + 5000, 8 * MIB,  16 * MIB + 300, 32 * MIB + 7, 33 * MIB};
 enum { NSIZES = sizeof sizes / sizeof sizes[0] };
 
-static void calloc_same_size(void)
+MODE(calloc_same_size)
 {
     for (size_t i = 0; i < NSIZES; i++) {
         for (int again = 0; again < 3; again++) {
@@ -22,7 +22,7 @@ static void calloc_same_size(void)
     }
 }
 
-static void calloc_in_pieces(void)
+MODE(calloc_in_pieces)
 {
     unsigned char *piece[16];
     for (int round = 0; round < 6; round++) {
@@ -46,7 +46,7 @@ static void calloc_in_pieces(void)
 }
 
 /* Above eager_max: on touch. */
-static void calloc_lazy(void)
+MODE(calloc_lazy)
 {
     for (int i = 0; i < 3; i++) {
         unsigned char *p = calloc(1, 96 * MIB);
@@ -56,7 +56,7 @@ static void calloc_lazy(void)
     }
 }
 
-static void realloc_walk(void)
+MODE(realloc_walk)
 {
     static const size_t walk[] = {100,      60 * KIB, 64 * KIB, 70 * KIB, MIB,
                                   50 * MIB, 51 * MIB, 20 * MIB, MIB,      70 * KIB,
@@ -73,7 +73,7 @@ static void realloc_walk(void)
     free(p);
 }
 
-static void realloc_random(void)
+MODE(realloc_random)
 {
     enum { BLOCKS = 8 };
     char *p[BLOCKS] = {NULL};
@@ -94,7 +94,7 @@ static void realloc_random(void)
     }
 }
 
-static void alignment(void)
+MODE(alignment)
 {
     static const size_t lens[] = {64 * KIB, MIB + 1, 5 * MIB};
     for (size_t align = 16; align <= 64 * MIB; align *= 2) {
@@ -111,7 +111,7 @@ static void alignment(void)
     }
 }
 
-static void usable_in_full(void)
+MODE(usable_in_full)
 {
     unsigned char *p[NSIZES];
     for (size_t i = 0; i < NSIZES; i++) {
@@ -146,15 +146,13 @@ static void *keep_errno(void *arg)
     return arg;
 }
 
-static void errno_kept(void)
+MODE(errno_kept)
 {
-    pthread_t t;
     keep_errno(NULL);
-    CHECK(pthread_create(&t, NULL, keep_errno, NULL) == 0 && pthread_join(t, NULL) == 0);
+    in_thread(keep_errno, NULL);
     void *p;
     errno = 1234;
     CHECK(posix_memalign(&p, 8192, PTRDIFF_MAX - 8192) == ENOMEM && errno == ENOMEM);
 }
 
-MAIN(MODE(calloc_same_size), MODE(calloc_in_pieces), MODE(calloc_lazy), MODE(realloc_walk),
-     MODE(realloc_random), MODE(alignment), MODE(usable_in_full), MODE(errno_kept))
+MAIN()

@@ -48,7 +48,7 @@ static void *thread(void *unused)
 
 static size_t rss(void)
 {
-    return proc_number("/proc/self/smaps_rollup", "\nRss:");
+    return rollup_kib("\nRss:");
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,6 @@
 /* What a core dump would have of this process: what is resident and has no flag dd in smaps. */
+#include "smaps.h"
 #include "worker.h"
-
-#include <stdbool.h>
 
 enum { PIECES = 100, MOST_FREE = 8 };
 
@@ -10,25 +9,13 @@ static char *piece[PIECES];
 /* Sums, in KiB, over the maps that reach into [from, to), of what a dump has, or has not. */
 static size_t resident(uintptr_t from, uintptr_t to, bool dumped)
 {
-    char line[512];
-    size_t sum = 0, rss = 0;
-    unsigned long base = 0, end = 0, first, last;
-    FILE *f = fopen("/proc/self/smaps", "r");
+    size_t sum = 0;
 
-    CHECK(f != NULL);
-    while (fgets(line, sizeof line, f) != NULL) {
-        if (sscanf(line, "%lx-%lx ", &first, &last) == 2) {
-            base = first;
-            end = last;
-            continue;
-        }
-        (void)sscanf(line, "Rss: %zu", &rss);
-        if (strncmp(line, "VmFlags:", 8) == 0 && base < to && end > from &&
-            (strstr(line, " dd") == NULL) == dumped) {
-            sum += rss;
+    for (struct map m = {.file = NULL}; next_map(&m);) {
+        if (m.from < to && m.to > from && map_has(&m, " dd") != dumped) {
+            sum += m.rss_kib;
         }
     }
-    (void)fclose(f);
     return sum;
 }
 
@@ -48,16 +35,21 @@ static void wait_until_dumped(size_t mib)
 }
 
 /* 400 MiB freed at once, and once more in blocks from the first one's memory. */
-static void freed(void)
+static void use_much(void)
 {
-    size_t before = dumped_mib();
-
     use(400 * MIB);
     for (int i = 0; i < 3; i++) {
         char *p = calloc(1, 100 * MIB);
         memset(p, 1, 100 * MIB);
         free(p);
     }
+}
+
+MODE(freed)
+{
+    size_t before = dumped_mib();
+
+    use_much();
     wait_until_dumped(before + MOST_FREE);
 }
 
@@ -77,7 +69,7 @@ static void check_pieces(void)
 }
 
 /* In blocks that wait in a thread's cache, too; every other one lives. */
-static void live_stays(void)
+MODE(live_stays)
 {
     size_t before = dumped_mib();
 
@@ -102,24 +94,42 @@ static void live_stays(void)
     free(grown);
 }
 
-static void in_child(void)
+MODE(in_child)
 {
     size_t before = dumped_mib();
 
     use(300 * MIB);
     char *p = written(20 * MIB, 1);
     wait_until_dumped(before + 20 + MOST_FREE);
-    pid_t pid = fork();
-    if (pid == 0) {
+    IN_CHILD
+    {
         char *q = written(100 * MIB, 2);
         CHECK(is_dumped(p, 20 * MIB) && is_dumped(q, 100 * MIB));
         free(q);
         wait_until_dumped(before + 20 + MOST_FREE);
         CHECK(is_stamped(p, 20 * MIB, 1) && is_dumped(p, 20 * MIB));
-        _exit(0);
     }
-    ends_well(pid);
     CHECK(is_stamped(p, 20 * MIB, 1) && is_dumped(p, 20 * MIB));
 }
 
-MAIN(MODE(freed), MODE(live_stays), MODE(in_child))
+/* However it was come by. */
+MODE(live)
+{
+    char *first = written(64 * MIB, 1);
+    use_much();
+    char *again = written(100 * MIB, 2), *zeroed = calloc(1, 30 * MIB),
+         *grown = written(8 * MIB, 4);
+    stamp(zeroed, 30 * MIB, 3);
+    grown = realloc(grown, 50 * MIB);
+    memset(grown, 1, 50 * MIB);
+    CHECK(is_dumped(first, 64 * MIB) && is_dumped(again, 100 * MIB));
+    CHECK(is_dumped(zeroed, 30 * MIB) && is_dumped(grown, 50 * MIB));
+    wait_until_worker_sleeps();
+    CHECK(is_dumped(again, 100 * MIB));
+    free(again);
+    char *small = written(300 * KIB, 5);
+    CHECK(is_dumped(small, 300 * KIB));
+    CHECK(is_stamped(first, 64 * MIB, 1) && is_stamped(zeroed, 30 * MIB, 3));
+}
+
+MAIN()

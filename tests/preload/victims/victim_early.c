@@ -35,14 +35,14 @@ static void at_exit(void)
     free(malloc(MIB));
 }
 
-static void before_main(void)
+MODE(before_main)
 {
     CHECK(is_stamped(from_constructor, 3 * MIB, 1) && is_stamped(small_from_constructor, 100, 2));
     free(realloc(from_constructor, 100 * KIB));
     free(realloc(small_from_constructor, MIB));
 }
 
-static void after_main(void)
+MODE(after_main)
 {
     late = 1;
     for_atexit = written(4 * MIB, 3);
@@ -51,7 +51,7 @@ static void after_main(void)
     exit(0);
 }
 
-static void missing_symbol(void)
+MODE(missing_symbol)
 {
     CHECK(dlsym(RTLD_DEFAULT, "no_such_name_anywhere") == NULL);
     const char *e = dlerror();
@@ -69,9 +69,8 @@ static void *touch_much(void *arg)
     much[5] = 1;
     return arg;
 }
-static void loaders_blocks(void)
+MODE(loaders_blocks)
 {
-    pthread_t t;
     for (int i = 0; i < 50; i++) {
         void *lib = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL);
         CHECK(lib != NULL && dlclose(lib) == 0);
@@ -79,15 +78,15 @@ static void loaders_blocks(void)
         if (lib != NULL) {
             dlclose(lib);
         }
-        CHECK(pthread_create(&t, NULL, touch_much, NULL) == 0 && pthread_join(t, NULL) == 0);
+        in_thread(touch_much, NULL);
     }
     free(malloc(MIB));
 }
 
-static void quick(void)
+MODE(quick)
 {
     free(malloc(MIB));
     quick_exit(0);
 }
 
-MAIN(MODE(before_main), MODE(after_main), MODE(missing_symbol), MODE(loaders_blocks), MODE(quick))
+MAIN()

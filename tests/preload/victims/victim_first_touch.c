@@ -1,10 +1,8 @@
 /* Large blocks, used in all the ways in which memory is touched for the first time.
  *
  *   victim_first_touch MODE    see main. Prints nothing. */
-#include "victim.h"
+#include "smaps.h"
 
-#include <inttypes.h>
-#include <stdbool.h>
 #include <sys/mman.h>
 
 /* BARE: blocks that come without memory for the kernel to fill: there may be no thread that
@@ -22,22 +20,14 @@ static bool is_there(const void *p)
     return (there & 1) != 0;
 }
 
-/* Are first touches served of the map that `p` lies in (userfaultfd(2), "um" in smaps)? */
+/* Are first touches served of the map that `p` lies in (userfaultfd(2))? */
 static bool is_served(const void *p)
 {
-    char line[512];
-    bool here = false, served = false;
-    FILE *f = fopen("/proc/self/smaps", "re");
+    bool served = false;
 
-    CHECK(f != NULL);
-    while (fgets(line, sizeof line, f) != NULL && !served) {
-        uintptr_t from, to;
-        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2) {
-            here = (uintptr_t)p >= from && (uintptr_t)p < to;
-        }
-        served = here && strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " um") != NULL;
+    for (struct map m = {.file = NULL}; next_map(&m);) {
+        served |= (uintptr_t)p >= m.from && (uintptr_t)p < m.to && map_has(&m, " um");
     }
-    (void)fclose(f);
     return served;
 }
 
@@ -67,7 +57,7 @@ static void *fill(void *arg)
     return NULL;
 }
 
-static void in_parallel(void)
+MODE(in_parallel)
 {
     pthread_t t[THREADS];
     char *p = calloc(THREADS, each);
@@ -85,7 +75,7 @@ static void in_parallel(void)
 }
 
 /* read(2) is who touches. */
-static void by_the_kernel(void)
+MODE(by_the_kernel)
 {
     int fd = open("/proc/self/exe", O_RDONLY);
     char *p = taken(4 * each), *end = p + 4 * each;
@@ -101,7 +91,7 @@ static void by_the_kernel(void)
 }
 
 /* Holes in a huge page that is there. */
-static void given_up_in_part(void)
+MODE(given_up_in_part)
 {
     char *p = taken(4 * each);
     char *at = (char *)(((uintptr_t)p + 3 * huge) & ~(huge - 1));
@@ -115,7 +105,7 @@ static void given_up_in_part(void)
     free(p);
 }
 
-static void without_maps_to_spare(void)
+MODE(without_maps_to_spare)
 {
     char *p = taken(8 * each);
     int prot = PROT_READ;
@@ -130,7 +120,7 @@ static void without_maps_to_spare(void)
     _exit(0);
 }
 
-static void resized(void)
+MODE(resized)
 {
     char *p = taken(2 * each);
 
@@ -145,7 +135,7 @@ static void resized(void)
     free(p);
 }
 
-static void in_a_child(void)
+MODE(in_a_child)
 {
     char *p = taken(4 * each);
     stamp(p, each, 5);
@@ -168,7 +158,5 @@ static void in_a_child(void)
 int main(int argc, char **argv)
 {
     prime();
-    return RUN_MODE(argc > 1 ? argv[1] : NULL, MODE(in_parallel), MODE(by_the_kernel),
-                    MODE(given_up_in_part), MODE(without_maps_to_spare), MODE(resized),
-                    MODE(in_a_child));
+    return run_mode(argc > 1 ? argv[1] : NULL);
 }

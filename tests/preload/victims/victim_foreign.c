@@ -242,7 +242,7 @@ static void closes(void)
         malloc_trim(0);
     }
 }
-static void close_all(void)
+MODE(close_all)
 {
     closes();
     warm();
@@ -266,7 +266,7 @@ static void put_at(int fd, int at)
 }
 
 /* Every low number is the program's own: nothing may be read from it, written to it or closed. */
-static void dup2_over(void)
+MODE(dup2_over)
 {
     static const char bytes[100];
     struct stat want, is;
@@ -294,7 +294,7 @@ static void dup2_over(void)
     CHECK(read(EVENT_FD, &count, sizeof count) == sizeof count && count == 7);
 }
 
-static void no_descriptors(void)
+MODE(no_descriptors)
 {
     struct rlimit usual, none;
     CHECK(getrlimit(RLIMIT_NOFILE, &usual) == 0);
@@ -306,7 +306,7 @@ static void no_descriptors(void)
     CHECK(setrlimit(RLIMIT_NOFILE, &usual) == 0);
 }
 
-static void count_fds(void)
+MODE(count_fds)
 {
     int n = 0;
     free(malloc(MIB));
@@ -318,7 +318,7 @@ static void count_fds(void)
 
 /* What exec hands on is the program's alone. */
 extern char **environ;
-static void exec_fds(void)
+MODE(exec_fds)
 {
     static char self[] = "/proc/self/exe", mode[] = "count_fds";
     char *const args[] = {self, mode, NULL};
@@ -330,7 +330,7 @@ static void exec_fds(void)
 }
 
 /* What the program closes is closed: no other process holds it open. */
-static void end_of_file(void)
+MODE(end_of_file)
 {
     int ends[2];
     char byte;
@@ -353,7 +353,7 @@ static long cpu_ms(void)
 }
 
 /* A descriptor that is gone or another's must not keep a thread of the allocator's awake. */
-static void closed_and_idle(void)
+MODE(closed_and_idle)
 {
     const struct timespec a_while = {0, 700000000};
     warm();
@@ -365,8 +365,4 @@ static void closed_and_idle(void)
     CHECK(cpu_ms() - before < 300);
 }
 
-MAIN(MODE(dontneed_and_free), MODE(advice), MODE(dontfork_and_dofork),
-     MODE(wipeonfork_and_keeponfork), MODE(mprotect_and_back), MODE(mremap_away_and_back),
-     MODE(mremap_dontunmap), MODE(munmap_and_mmap), MODE(mmap_over), MODE(mlock_and_munlock),
-     MODE(mlockall_and_back), MODE(close_all), MODE(dup2_over), MODE(no_descriptors),
-     MODE(exec_fds), MODE(count_fds), MODE(closed_and_idle), MODE(end_of_file))
+MAIN()

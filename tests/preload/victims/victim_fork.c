@@ -45,12 +45,10 @@ static void live_in_child(char *inherited, int depth)
     if (depth > 0) {
         stamp(grown, 3 * MIB, 9);
         CHECK(grown[3 * MIB - 1] == 9);
-        pid_t pid = fork();
-        if (pid == 0) {
+        IN_CHILD
+        {
             live_in_child(grown, depth - 1);
-            _exit(0);
         }
-        ends_well(pid);
     }
     free(grown);
 }
@@ -61,15 +59,13 @@ static void forks(int n, int depth, int by_exit)
     char *p = written(3 * MIB, 9);
     start_threads(t, 3, churn);
     for (int i = 0; i < n; i++) {
-        pid_t pid = fork();
-        if (pid == 0) {
+        IN_CHILD
+        {
             live_in_child(p, depth);
             if (by_exit) {
                 exit(0);
             }
-            _exit(0);
         }
-        ends_well(pid);
         CHECK(is_stamped(p, 3 * MIB, 9));
     }
     stop = 1;
@@ -81,28 +77,25 @@ MODE_IS(nested, forks(5, 3, 0))
 MODE_IS(by_exit, forks(20, 0, 1))
 
 /* The child frees what threads that it does not have had in their caches. */
-static void others_blocks(void)
+MODE(others_blocks)
 {
     enum { N = 64 };
     char *p[N];
-    pthread_t t[4];
     for (size_t i = 0; i < 4; i++) {
-        CHECK(pthread_create(&t[i], NULL, work_once, NULL) == 0 && pthread_join(t[i], NULL) == 0);
+        in_thread(work_once, NULL);
     }
     for (size_t i = 0; i < N; i++) {
         p[i] = written(100 * KIB * (i + 1), i);
     }
-    pid_t pid = fork();
-    if (pid == 0) {
+    IN_CHILD
+    {
         for (size_t i = 0; i < N; i++) {
             CHECK(is_stamped(p[i], 100 * KIB * (i + 1), i));
             memset(p[i], 0xee, 100 * KIB);
             free(p[i]);
         }
         malloc_trim(0);
-        _exit(0);
     }
-    ends_well(pid);
     for (size_t i = 0; i < N; i++) {
         CHECK(is_stamped(p[i], 100 * KIB * (i + 1), i));
         free(p[i]);
@@ -145,7 +138,7 @@ MODE_IS(vforks, with_churn(one_vfork))
 MODE_IS(spawns, with_churn(one_spawn))
 MODE_IS(systems, with_churn(one_system))
 MODE_IS(after_exec, work_once(NULL))
-static void exec_amid(void)
+MODE(exec_amid)
 {
     pthread_t t;
     for (size_t i = 0; i < 3; i++) {
@@ -156,11 +149,7 @@ static void exec_amid(void)
 }
 
 /* What is huge before a fork is huge after it, when the child has ended. */
-static size_t huge_kib(void)
-{
-    return proc_number("/proc/self/smaps_rollup", "AnonHugePages:");
-}
-static void keeps_huge(void)
+MODE(keeps_huge)
 {
     char *p = written(64 * MIB, 1);
     size_t before = huge_kib();
@@ -180,12 +169,10 @@ static int forks_in_handler, steps_in_parent;
 
 static void fork_once(void)
 {
-    pid_t pid = fork();
-    if (pid == 0) {
+    IN_CHILD
+    {
         work_once(NULL);
-        _exit(0);
     }
-    ends_well(pid);
 }
 
 /* In a handler of signals: after so many instructions, by the processor's trap flag. Negative: not
@@ -241,7 +228,7 @@ static void before_all_others(void)
 __attribute__((section(".preinit_array"),
                used)) static void (*const first)(void) = before_all_others;
 
-static void amid_a_fork(void)
+MODE(amid_a_fork)
 {
     work_once(NULL);
     for (int i = 0; i < 2; i++) {
@@ -269,7 +256,7 @@ static long fork_in_steps(int in_parent, long at)
 }
 
 /* The first are looked at closely. */
-static void amid_a_fork_by_signal(void)
+MODE(amid_a_fork_by_signal)
 {
     enum { CLOSELY = 700, EVERY = 7, OTHERS = 16 };
     struct sigaction on = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
@@ -284,6 +271,4 @@ static void amid_a_fork_by_signal(void)
     work_once(NULL);
 }
 
-MAIN(MODE(nested), MODE(by_exit), MODE(others_blocks), MODE(vforks), MODE(spawns), MODE(systems),
-     MODE(after_exec), MODE(exec_amid), MODE(keeps_huge), MODE(amid_a_fork),
-     MODE(amid_a_fork_by_signal))
+MAIN()

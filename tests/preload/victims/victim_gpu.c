@@ -8,7 +8,7 @@ static int is_loaded(void)
 }
 
 /* Large and small requests, a child; nothing of GPUs. */
-static void unused(void)
+MODE(unused)
 {
     free(calloc(1, 3 * MIB));
     pid_t child = fork();
@@ -19,18 +19,16 @@ static void unused(void)
     printf("loaded %d\n", is_loaded());
 }
 
-static void opened(void)
+MODE(opened)
 {
     struct fl_gpu *gpu = NULL, *other = NULL;
     CHECK(CALL(fl_gpu_open)(0, &gpu) == 0);
-    pid_t child = fork();
-    if (child == 0) {
+    IN_CHILD
+    {
         CHECK(CALL(fl_gpu_open)(0, &other) == -ECHILD);
         CHECK(CALL(fl_gpu_close)(gpu) == -ECHILD);
         free(calloc(1, 3 * MIB));
-        _exit(0);
     }
-    ends_well(child);
     CHECK(CALL(fl_gpu_open)(0, &other) == 0);
     CHECK(other == gpu);
     CHECK(CALL(fl_gpu_close)(other) == 0);
@@ -39,7 +37,7 @@ static void opened(void)
 }
 
 /* Two tensors that are there at the exit. */
-static void counted(void)
+MODE(counted)
 {
     struct fl_gpu *gpu = NULL;
 
@@ -48,7 +46,7 @@ static void counted(void)
     CHECK(CALL(fl_gpu_torch_alloc)(4 * MIB, 0, NULL) != NULL);
 }
 
-static void absent(void)
+MODE(absent)
 {
     struct fl_gpu *gpu = NULL;
 
@@ -57,4 +55,4 @@ static void absent(void)
     printf("loaded %d\n", is_loaded());
 }
 
-MAIN(MODE(unused), MODE(opened), MODE(absent), MODE(counted))
+MAIN()

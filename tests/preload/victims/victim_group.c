@@ -57,17 +57,14 @@ static void larges(size_t sum, size_t from, size_t to, uint64_t *random)
 
 static void in_child(size_t sum, int large)
 {
-    pid_t pid = fork();
-
-    if (pid == 0) {
+    IN_CHILD
+    {
         if (large) {
             larges(sum, 70000, sum / 4, &seed);
         } else {
             smalls(sum);
         }
-        _exit(0);
     }
-    ends_well(pid);
 }
 
 static void live_over_a_fork(size_t sum)

@@ -102,15 +102,13 @@ static void *work(void *arg)
 /* The child has the parent's blocks, and goes on with them. */
 static void go_on_in_child(struct block *slots, uint64_t *seed)
 {
-    pid_t child = fork();
-    if (child == 0) {
+    IN_CHILD
+    {
         for (int i = 0; i < 200; i++) {
             round_of(slots, seed);
         }
         drop_all(slots, SLOTS);
-        _exit(0);
     }
-    ends_well(child);
 }
 
 int main(void)

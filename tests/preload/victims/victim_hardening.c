@@ -72,7 +72,7 @@ MODE_IS(overflow_write, overflow(true))
 MODE_IS(overflow_read, overflow(false))
 
 /* Into the few bytes that alignment leaves between a block and its end. */
-static void overflow_slack(void)
+MODE(overflow_slack)
 {
     bytes -= 5;
     make();
@@ -80,7 +80,7 @@ static void overflow_slack(void)
     free_block();
 }
 
-static void underflow(void)
+MODE(underflow)
 {
     bytes -= 100;
     make();
@@ -88,32 +88,32 @@ static void underflow(void)
     free_block();
 }
 
-static void used_write(void)
+MODE(used_write)
 {
     freed();
     block[bytes / 2] = 1;
 }
 
-static void used_read(void)
+MODE(used_read)
 {
     freed();
     printf("%d\n", block[bytes / 2]);
 }
 
-static void used_after_realloc(void)
+MODE(used_after_realloc)
 {
     make();
     CHECK(realloc((void *)(uintptr_t)block, bytes + bytes / 2) != NULL);
     block[0] = 1;
 }
 
-static void double_now(void)
+MODE(double_now)
 {
     freed();
     free_block();
 }
 
-static void double_later(void)
+MODE(double_later)
 {
     void *other[LIVES];
 
@@ -128,7 +128,7 @@ static void double_later(void)
 }
 
 /* With no room for it in a thread's cache, and its memory given back. */
-static void double_uncached(void)
+MODE(double_uncached)
 {
     void *other[16];
 
@@ -147,7 +147,7 @@ static void *free_it(void *p)
     return NULL;
 }
 
-static void double_elsewhere(void)
+MODE(double_elsewhere)
 {
     pthread_t t;
 
@@ -183,25 +183,25 @@ static void ask_usable(void)
     CHECK(malloc_usable_size((void *)(uintptr_t)block) == 0);
 }
 
-static void realloc_middle(void)
+MODE(realloc_middle)
 {
     make_at(PAGE);
     resize();
 }
 
-static void realloc_freed(void)
+MODE(realloc_freed)
 {
     freed();
     resize();
 }
 
-static void usable_middle(void)
+MODE(usable_middle)
 {
     make_at(PAGE);
     ask_usable();
 }
 
-static void usable_freed(void)
+MODE(usable_freed)
 {
     freed();
     ask_usable();
@@ -210,19 +210,19 @@ static void usable_freed(void)
 /* Foreign ones: what happens is the next allocator's business. */
 static char foreign[PAGE] __attribute__((aligned(16)));
 
-static void foreign_free(void)
+MODE(foreign_free)
 {
     free(malloc(bytes));
     free(foreign + 16);
 }
 
-static void foreign_realloc(void)
+MODE(foreign_realloc)
 {
     free(malloc(bytes));
     CHECK(realloc(foreign + 16, 100) == NULL);
 }
 
-static void foreign_usable(void)
+MODE(foreign_usable)
 {
     size_t header[2] = {0, 0x21 | 2}; /* a mapped chunk to glibc's eyes */
     free(malloc(bytes));
@@ -230,7 +230,7 @@ static void foreign_usable(void)
     printf("%zu\n", malloc_usable_size(foreign + 16));
 }
 
-static void small_twice(void)
+MODE(small_twice)
 {
     free(malloc(bytes));
     char *p = malloc(100);
@@ -238,7 +238,7 @@ static void small_twice(void)
     free(p);
 }
 
-static void page_start(void)
+MODE(page_start)
 {
     bytes -= 100;
     make();
@@ -257,51 +257,51 @@ static void need(bool there)
     }
 }
 
-static void sized(void)
+MODE(sized)
 {
     make();
     need(free_sized != NULL);
     free_sized((void *)(uintptr_t)block, bytes - 8);
 }
 
-static void sized_of_aligned(void)
+MODE(sized_of_aligned)
 {
     need(free_sized != NULL);
     free_sized(told(aligned_alloc(64, bytes)), bytes);
 }
 
-static void aligned_sized(void)
+MODE(aligned_sized)
 {
     need(free_aligned_sized != NULL);
     free_aligned_sized(told(aligned_alloc(64, bytes)), 128, bytes);
 }
 
-static void delete_sized(void)
+MODE(delete_sized)
 {
     need(_ZdlPvm != NULL);
     _ZdlPvm(told(_Znwm(bytes)), bytes / 2);
 }
 
-static void delete_array_sized(void)
+MODE(delete_array_sized)
 {
     need(_ZdaPvm != NULL);
     _ZdaPvm(told(_Znwm(bytes)), bytes + 1);
 }
 
-static void delete_aligned_sized(void)
+MODE(delete_aligned_sized)
 {
     need(_ZdlPvmSt11align_val_t != NULL);
     _ZdlPvmSt11align_val_t(told(_ZnwmSt11align_val_t(bytes, 64)), bytes + 64, 64);
 }
 
-static void delete_aligned(void)
+MODE(delete_aligned)
 {
     need(_ZdlPvSt11align_val_t != NULL);
     _ZdlPvSt11align_val_t(told(_ZnwmSt11align_val_t(bytes, 64)), PAGE);
 }
 
 /* Every one of them as it should be. */
-static void sized_right(void)
+MODE(sized_right)
 {
     need(_ZdlPvm != NULL && free_sized != NULL);
     free_sized(malloc(bytes), bytes);
@@ -320,7 +320,7 @@ static void sized_right(void)
 
 /* What a freed block held, seen by the next of its size: how many bytes of it, in the worst of
  * some. */
-static void stale(void)
+MODE(stale)
 {
     size_t seen = 0;
 
@@ -338,7 +338,7 @@ static void stale(void)
 }
 
 /* The same by reading through the old pointer. */
-static void stale_after_free(void)
+MODE(stale_after_free)
 {
     make();
     free_block();
@@ -350,7 +350,7 @@ static void stale_after_free(void)
 }
 
 /* How many bytes of a new block are 0xa5, and how many of calloc's are not zero. */
-static void junk(void)
+MODE(junk)
 {
     const unsigned char *p = malloc(bytes), *q = calloc(1, bytes);
     size_t filled = 0, wrong = 0;
@@ -365,7 +365,7 @@ static void junk(void)
 }
 
 /* A mistake of the parent's, found by the child. */
-static void in_child(void)
+MODE(in_child)
 {
     make();
     char *early = malloc(bytes);
@@ -389,16 +389,7 @@ int main(int argc, char **argv)
 {
     CHECK(argc == 3);
     bytes = strtoull(argv[2], NULL, 0);
-    int rc = RUN_MODE(
-        argv[1], MODE(overflow_write), MODE(overflow_read), MODE(overflow_slack), MODE(underflow),
-        MODE(used_write), MODE(used_read), MODE(used_after_realloc), MODE(double_now),
-        MODE(double_later), MODE(double_elsewhere), MODE(interior), MODE(interior_page),
-        MODE(page_start), MODE(never), MODE(sized), MODE(sized_of_aligned), MODE(aligned_sized),
-        MODE(delete_sized), MODE(delete_array_sized), MODE(delete_aligned_sized),
-        MODE(delete_aligned), MODE(sized_right), MODE(stale), MODE(stale_after_free), MODE(junk),
-        MODE(in_child), MODE(double_uncached), MODE(realloc_middle), MODE(realloc_freed),
-        MODE(usable_middle), MODE(usable_freed), MODE(foreign_free), MODE(foreign_realloc),
-        MODE(foreign_usable), MODE(small_twice));
+    int rc = run_mode(argv[1]);
     printf("through\n");
     return rc;
 }

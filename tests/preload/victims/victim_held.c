@@ -88,16 +88,12 @@ static void grow_and_shrink(void)
 
 static void try_a_child(size_t len)
 {
-    pid_t child = fork();
-
-    CHECK(child >= 0);
-    if (child == 0) {
+    IN_CHILD
+    {
         check_all();
         use_again(len);
         check_all();
-        _exit(0);
     }
-    ends_well(child);
 }
 
 int main(int argc, char **argv)

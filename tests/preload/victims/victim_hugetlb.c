@@ -19,7 +19,7 @@ static size_t reserved(void)
 }
 
 /* Eight pages are there from the start, and go back with the block. */
-static void lives_and_goes(void)
+MODE(lives_and_goes)
 {
     char *p = calloc(1, 4 * PAGE);
     CHECK(pages_taken() == 4 && reserved() == 0);
@@ -42,7 +42,7 @@ static void lives_and_goes(void)
 }
 
 /* What does not fit into the pool lies on ordinary pages. */
-static void too_long(void)
+MODE(too_long)
 {
     char *p = malloc(9 * PAGE);
     CHECK(pages_taken() == 0 && reserved() == 0);
@@ -57,7 +57,7 @@ static void too_long(void)
     CHECK(pages_taken() == 0);
 }
 
-static void resized(void)
+MODE(resized)
 {
     char *p = malloc(4 * PAGE);
     memset(p, 3, 4 * PAGE);
@@ -71,7 +71,7 @@ static void resized(void)
 }
 
 /* With an empty pool: parent and child each see what is theirs. */
-static void forked(void)
+MODE(forked)
 {
     char *p = malloc(8 * PAGE);
     int link[2], status;
@@ -119,7 +119,7 @@ static int touches(const char *p)
 }
 
 /* Prints what a child reads. */
-static void read_by_child(void)
+MODE(read_by_child)
 {
     char *p = malloc(8 * PAGE);
 
@@ -130,7 +130,7 @@ static void read_by_child(void)
 }
 
 /* A part that is no whole page, too. */
-static void given_back(void)
+MODE(given_back)
 {
     char *p = malloc(4 * PAGE);
 
@@ -147,5 +147,4 @@ static void given_back(void)
     CHECK(pages_taken() == 0 && reserved() == 0);
 }
 
-MAIN(MODE(lives_and_goes), MODE(too_long), MODE(resized), MODE(forked), MODE(read_by_child),
-     MODE(given_back))
+MAIN()

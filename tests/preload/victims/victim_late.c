@@ -115,7 +115,7 @@ static void both_ways(const struct plugin *g, size_t least)
     }
 }
 
-static void deep(void)
+MODE(deep)
 {
     for (size_t i = 0; i < 4; i++) {
         struct plugin g = plugin_of(dlopen(plugins[i % 2], ways[i / 2] | RTLD_DEEPBIND));
@@ -124,7 +124,7 @@ static void deep(void)
     }
 }
 
-static void deep_by_dlmopen(void)
+MODE(deep_by_dlmopen)
 {
     struct plugin g = plugin_of(dlmopen(LM_ID_BASE, plugins[1], RTLD_NOW | RTLD_DEEPBIND));
 
@@ -132,7 +132,7 @@ static void deep_by_dlmopen(void)
 }
 
 /* Only what no allocator but the first one sees. */
-static void deep_large(void)
+MODE(deep_large)
 {
     struct plugin g = plugin_of(dlopen(plugins[1], RTLD_NOW | RTLD_DEEPBIND));
 
@@ -156,7 +156,7 @@ MODE_IS(constructor_lazy, in_constructor(plugins[0]))
 MODE_IS(constructor_now, in_constructor(plugins[1]))
 
 /* A plugin's dlopen is libc's too. */
-static void nested(void)
+MODE(nested)
 {
     const int modes[] = {RTLD_LAZY, RTLD_NOW | RTLD_DEEPBIND, RTLD_LAZY | RTLD_DEEPBIND};
     struct plugin outer = plugin_of(dlopen(plugins[1], RTLD_NOW | RTLD_DEEPBIND));
@@ -169,7 +169,7 @@ static void nested(void)
 }
 
 /* libc tells all threads. */
-static void credentials(void)
+MODE(credentials)
 {
     struct plugin g = plugin_of(dlopen(plugins[1], RTLD_NOW | RTLD_DEEPBIND));
     int (*become)(uid_t) = find(g.handle, "plug_become");
@@ -191,7 +191,7 @@ static void credentials(void)
 }
 
 /* What writes over its code, to be told of maps, has to find it. */
-static void munmap_of_libc(void)
+MODE(munmap_of_libc)
 {
     struct plugin g = plugin_of(dlopen(plugins[1], RTLD_NOW | RTLD_DEEPBIND));
     Dl_info info;
@@ -201,7 +201,7 @@ static void munmap_of_libc(void)
     CHECK(strstr(info.dli_fname, "/libc.so.6") != NULL);
 }
 
-static void own_malloc(void)
+MODE(own_malloc)
 {
     void *lib = dlopen("$ORIGIN/victim_late_own.so", RTLD_NOW | RTLD_DEEPBIND);
 
@@ -223,7 +223,7 @@ static void *open_and_close(void *arg)
     return arg;
 }
 
-static void threads(void)
+MODE(threads)
 {
     pthread_t t[4];
 
@@ -249,13 +249,13 @@ MODE_IS(handle_of_a_library, free_by(dlsym(dlopen(plugins[0], RTLD_LAZY), "free"
 MODE_IS(handle_of_the_program, free_by(dlsym(dlopen(NULL, RTLD_LAZY | RTLD_DEEPBIND), "free")))
 MODE_IS(of_a_version, free_by(dlvsym(dlopen("libc.so.6", RTLD_LAZY), "free", OLDEST)))
 
-static void next_of_a_version(void)
+MODE(next_of_a_version)
 {
     free(malloc(MIB));
     free_by(dlvsym(RTLD_NEXT, "free", OLDEST));
 }
 
-static void default_of_a_version(void)
+MODE(default_of_a_version)
 {
     free(malloc(MIB));
     free_by(dlvsym(RTLD_DEFAULT, "free", OLDEST));
@@ -269,7 +269,7 @@ static void *runner(const char *name)
     return find(lib, name);
 }
 
-static void next_behind(void)
+MODE(next_behind)
 {
     void *(*next)(const char *) = runner("run_next");
 
@@ -288,7 +288,7 @@ static void open_by(void *(*open)(const char *, int), int mode)
 }
 
 /* Only the library that asks has where it lies in its RUNPATH. */
-static void runpath(void)
+MODE(runpath)
 {
     void *(*open)(const char *, int) = runner("run_open");
     void *(*open_in)(Lmid_t, const char *, int) = runner("run_open_in");
@@ -308,7 +308,7 @@ static void print_error(const void *found)
     printf("%s: %s\n", found != NULL ? "found" : "none", e != NULL ? e : "no error");
 }
 
-static void errors(void)
+MODE(errors)
 {
     const int modes[] = {RTLD_NOW, RTLD_NOW | RTLD_DEEPBIND, RTLD_DEEPBIND, RTLD_NOLOAD};
 
@@ -342,7 +342,7 @@ static struct plugin open_namespace(size_t i)
 }
 
 /* What is shorter lies in a heap, which glibc's other one takes to be its own. */
-static void namespaces(void)
+MODE(namespaces)
 {
     struct plugin one = open_namespace(0), other = open_namespace(3);
 
@@ -358,14 +358,14 @@ static void namespaces(void)
     both_ways(&other, MIB);
 }
 
-static void namespace_first(void)
+MODE(namespace_first)
 {
     struct plugin g = open_namespace(1);
 
     both_ways(&g, MIB);
 }
 
-static void namespaces_at_once(void)
+MODE(namespaces_at_once)
 {
     struct plugin g[8];
 
@@ -382,7 +382,7 @@ static void namespaces_at_once(void)
 }
 
 /* One more object there is bound like the first; one of the program's, to the program's. */
-static void namespace_of_two(void)
+MODE(namespace_of_two)
 {
     struct plugin one = open_namespace(1);
     Lmid_t id;
@@ -399,7 +399,7 @@ static void namespace_of_two(void)
     free_by(find(one.handle, "free"));
 }
 
-static void namespace_64k(void)
+MODE(namespace_64k)
 {
     struct plugin g = open_namespace(1);
 
@@ -408,9 +408,4 @@ static void namespace_64k(void)
     free(malloc(MIB));
 }
 
-MAIN(MODE(deep), MODE(deep_by_dlmopen), MODE(deep_large), MODE(constructor_lazy),
-     MODE(constructor_now), MODE(nested), MODE(own_malloc), MODE(credentials), MODE(munmap_of_libc),
-     MODE(threads), MODE(handle_of_libc), MODE(handle_of_a_library), MODE(handle_of_the_program),
-     MODE(of_a_version), MODE(next_of_a_version), MODE(default_of_a_version), MODE(next_behind),
-     MODE(runpath), MODE(errors), MODE(namespaces), MODE(namespace_first), MODE(namespaces_at_once),
-     MODE(namespace_of_two), MODE(namespace_64k))
+MAIN()

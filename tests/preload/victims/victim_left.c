@@ -91,7 +91,7 @@ static void hole_by_number(const struct trio *t)
 {
     CHECK(syscall(SYS_munmap, t->part, t->part_len) == 0);
 }
-static void by_number(void)
+MODE(by_number)
 {
     leave(withhold_by_number);
     leave(protect_by_number);
@@ -106,7 +106,7 @@ static void frees_and_goes_on(struct trio *t)
 {
     all_is_new(t);
 }
-static void dontfork_in_child(void)
+MODE(dontfork_in_child)
 {
     struct trio t;
     make_trio(&t, always_mapped);
@@ -124,7 +124,7 @@ static void map_file(const struct trio *t)
           t->part);
     memset(t->part, 0x5a, t->part_len);
 }
-static void mapped_file(void)
+MODE(mapped_file)
 {
     char byte;
     file = open("/tmp", O_TMPFILE | O_RDWR, 0600);
@@ -136,7 +136,7 @@ static void mapped_file(void)
 }
 
 /* Memory that was locked goes back when it is free, and what comes after it is not locked. */
-static void locked(void)
+MODE(locked)
 {
     struct trio t;
     make_trio(&t, always_mapped);
@@ -187,12 +187,10 @@ static void watch_by_number(const struct trio *t)
 {
     watch(t, true);
 }
-static void watched(void)
+MODE(watched)
 {
     leave(watch_by_ioctl);
     leave(watch_by_number);
 }
 
-MAIN(MODE(watched), MODE(read_only), MODE(inaccessible), MODE(hole), MODE(dontfork),
-     MODE(wipeonfork), MODE(dontfork_in_child), MODE(mapped_file), MODE(locked), MODE(locked_again),
-     MODE(by_number))
+MAIN()

@@ -26,22 +26,22 @@ static void live_within(long rc)
     map_and_unmap(MAPPED);
 }
 
-static void by_setrlimit(void)
+MODE(by_setrlimit)
 {
     use(BLOCK * MIB);
     live_within(setrlimit(RLIMIT_AS, &limit));
 }
 
-static void by_prlimit(void)
+MODE(by_prlimit)
 {
     use(BLOCK * MIB);
     live_within(prlimit(getpid(), RLIMIT_DATA, &limit, NULL));
 }
 
-static void by_number(void)
+MODE(by_number)
 {
     use(BLOCK * MIB);
     live_within(syscall(SYS_prlimit64, 0, RLIMIT_AS, &limit, NULL));
 }
 
-MAIN(MODE(by_setrlimit), MODE(by_prlimit), MODE(by_number))
+MAIN()

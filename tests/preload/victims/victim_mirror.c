@@ -2,6 +2,7 @@
  * io_uring's registered buffers stand for one: they too hold pages by their physical addresses, and
  * a fixed read writes to these, whatever the page tables say. */
 #include "mirror.h"
+#include "smaps.h"
 
 #if VICTIM_URING
 #include <liburing.h>
@@ -35,21 +36,13 @@ static void look_at_frames(const char *p, size_t len, struct frames *out)
 /* kB in huge pages of the maps that `p` lies in and begins. */
 static long huge_kb(const char *p, size_t len)
 {
-    FILE *f = fopen("/proc/self/smaps", "r");
-    char line[512];
-    long kb, sum = 0;
-    unsigned long from, to;
-    int inside = 0;
+    long sum = 0;
 
-    CHECK(f != NULL);
-    while (fgets(line, sizeof line, f) != NULL) {
-        if (sscanf(line, "%lx-%lx ", &from, &to) == 2) {
-            inside = from >= (uintptr_t)p && to <= (uintptr_t)p + len;
-        } else if (inside && sscanf(line, "AnonHugePages: %ld kB", &kb) == 1) {
-            sum += kb;
+    for (struct map m = {.file = NULL}; next_map(&m);) {
+        if (m.from >= (uintptr_t)p && m.to <= (uintptr_t)p + len) {
+            sum += (long)m.huge_kib;
         }
     }
-    fclose(f);
     return sum;
 }
 
@@ -171,7 +164,7 @@ static void refused(char *p, size_t len)
     CHECK(madvise(p, len, MADV_HUGEPAGE) == 0);
 }
 
-static void guarded(void)
+MODE(guarded)
 {
     static struct frames before, after;
     const size_t len = 4 * MIB;
@@ -205,7 +198,7 @@ static void guarded(void)
 }
 
 /* That it would be seen: what the kernel does when it is not refused. */
-static void planted(void)
+MODE(planted)
 {
     const size_t len = 4 * MIB;
     char *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -276,11 +269,11 @@ static void forked_as(enum fl_gpu_fork how, void (*reads)(char *), int outcome)
     CHECK(CALL(fl_gpu_mirror_destroy)(m) == 0);
 }
 
-static void forked(void)
+MODE(forked)
 {
     forked_as(FL_GPU_FORK_NONE, touch, SIGSEGV);
     forked_as(FL_GPU_FORK_WIPE, read_zero, 0);
     forked_as(FL_GPU_FORK_COPY, read_copy, 0);
 }
 
-MAIN(MODE(guarded), MODE(planted), MODE(forked))
+MAIN()

@@ -15,7 +15,7 @@ static void write_and_free(void *p, size_t n, size_t align)
 
 MODE_IS(f_malloc, write_and_free(malloc(LARGE), LARGE, 16))
 MODE_IS(f_free, f_malloc())
-static void f_calloc(void)
+MODE(f_calloc)
 {
     unsigned char *p = calloc(LARGE / 100, 100);
     for (size_t i = 0; i < LARGE / 100 * 100; i++) {
@@ -25,7 +25,7 @@ static void f_calloc(void)
 }
 MODE_IS(f_realloc, write_and_free(realloc(NULL, LARGE), LARGE, 16))
 MODE_IS(f_reallocarray, write_and_free(reallocarray(NULL, LARGE / 100, 100), LARGE / 100 * 100, 16))
-static void f_posix_memalign(void)
+MODE(f_posix_memalign)
 {
     void *p = NULL;
     CHECK(posix_memalign(&p, 64 * KIB, LARGE) == 0);
@@ -34,13 +34,13 @@ static void f_posix_memalign(void)
 MODE_IS(f_aligned_alloc, write_and_free(aligned_alloc(64, 3 * MIB), 3 * MIB, 64))
 MODE_IS(f_memalign, write_and_free(memalign(8 * MIB, LARGE), LARGE, 8 * MIB))
 MODE_IS(f_valloc, write_and_free(valloc(LARGE), LARGE, 4096))
-static void f_pvalloc(void)
+MODE(f_pvalloc)
 {
     void *p = pvalloc(LARGE);
     CHECK(malloc_usable_size(p) >= (LARGE + 4095) / 4096 * 4096);
     write_and_free(p, LARGE, 4096);
 }
-static void f_free_sized(void)
+MODE(f_free_sized)
 {
     void (*f)(void *, size_t) = (void (*)(void *, size_t))dlsym(RTLD_DEFAULT, "free_sized");
     CHECK(f != NULL);
@@ -48,7 +48,7 @@ static void f_free_sized(void)
     f(malloc(10), 10);
     f(NULL, 0);
 }
-static void f_free_aligned_sized(void)
+MODE(f_free_aligned_sized)
 {
     void (*f)(void *, size_t, size_t) =
         (void (*)(void *, size_t, size_t))dlsym(RTLD_DEFAULT, "free_aligned_sized");
@@ -57,7 +57,7 @@ static void f_free_aligned_sized(void)
     f(aligned_alloc(64, 64), 64, 64);
     f(NULL, 64, 0);
 }
-static void f_cfree(void)
+MODE(f_cfree)
 {
     void (*f)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "cfree");
     CHECK(f != NULL);
@@ -68,7 +68,7 @@ static void f_cfree(void)
 extern void __libc_free(void *p);
 extern void *__libc_realloc(void *p, size_t n);
 extern void *__libc_malloc(size_t n);
-static void f___libc_free(void)
+MODE(f___libc_free)
 {
     __libc_free(malloc(LARGE));
     __libc_free(malloc(10));
@@ -77,7 +77,7 @@ static void f___libc_free(void)
     free(__libc_malloc(LARGE));
 }
 /* Large and small, of either side. */
-static void f___libc_realloc(void)
+MODE(f___libc_realloc)
 {
     const size_t sizes[] = {100, 2 * LARGE, 60000, LARGE, 10, 0};
     char *p = malloc(LARGE), *q = __libc_malloc(LARGE);
@@ -99,7 +99,7 @@ static void f___libc_realloc(void)
     CHECK((p = __libc_realloc(NULL, 100)) != NULL);
     free(p);
 }
-static void f_malloc_usable_size(void)
+MODE(f_malloc_usable_size)
 {
     void *p = malloc(LARGE), *q = malloc(33);
     CHECK(malloc_usable_size(NULL) == 0);
@@ -108,7 +108,7 @@ static void f_malloc_usable_size(void)
     free(p);
     free(q);
 }
-static void f_mallinfo2(void)
+MODE(f_mallinfo2)
 {
     free(malloc(100)); /* so that the next allocator has a heap */
     struct mallinfo2 before = mallinfo2();
@@ -121,32 +121,32 @@ static void f_mallinfo2(void)
     CHECK(mallinfo2().hblks == before.hblks && mallinfo2().hblkhd == before.hblkhd);
     CHECK(mallinfo2().fordblks >= before.fordblks + LARGE);
 }
-static void f_mallinfo(void)
+MODE(f_mallinfo)
 {
     void *p = malloc(LARGE);
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
     CHECK(mallinfo().hblks >= 1 && (size_t)mallinfo().hblkhd >= LARGE);
     free(p);
 }
-static void f_malloc_stats(void)
+MODE(f_malloc_stats)
 {
     free(malloc(LARGE));
     malloc_stats();
 }
-static void f_malloc_info(void)
+MODE(f_malloc_info)
 {
     void *p = malloc(LARGE);
     CHECK(malloc_info(0, stdout) == 0);
     CHECK(malloc_info(1, stdout) == EINVAL);
     free(p);
 }
-static void f_mallopt(void)
+MODE(f_mallopt)
 {
     free(malloc(LARGE));
     CHECK(mallopt(M_MXFAST, 64) == 1);
     CHECK(mallopt(M_MXFAST, 1 << 20) == 0);
 }
-static void f_malloc_trim(void)
+MODE(f_malloc_trim)
 {
     char *p = filled(64 * MIB);
     size_t before = rss_kib();
@@ -156,8 +156,4 @@ static void f_malloc_trim(void)
     CHECK(malloc_trim(0) == 0 || malloc_trim(0) == 0);
 }
 
-MAIN(MODE(f_malloc), MODE(f_free), MODE(f_cfree), MODE(f___libc_free), MODE(f___libc_realloc),
-     MODE(f_calloc), MODE(f_realloc), MODE(f_reallocarray), MODE(f_posix_memalign),
-     MODE(f_aligned_alloc), MODE(f_memalign), MODE(f_valloc), MODE(f_pvalloc), MODE(f_free_sized),
-     MODE(f_free_aligned_sized), MODE(f_malloc_usable_size), MODE(f_mallinfo2), MODE(f_mallinfo),
-     MODE(f_malloc_stats), MODE(f_malloc_info), MODE(f_mallopt), MODE(f_malloc_trim))
+MAIN()

@@ -152,12 +152,10 @@ static void elsewhere(void)
     pthread_t t[3];
     start_threads(t, 3, all_ways);
     join_threads(t, 3);
-    pid_t child = fork();
-    if (child == 0) {
+    IN_CHILD
+    {
         all_ways(NULL);
-        _exit(0);
     }
-    ends_well(child);
 }
 
 /* The first large request of all, which nothing has gone before. */

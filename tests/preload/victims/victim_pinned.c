@@ -286,5 +286,4 @@ static void watch(void)
 }
 MODE_IS(own_userfaultfd, both_ways(watch))
 
-MAIN(MODE(registered), MODE(freed_while_registered), MODE(registered_again), MODE(other_process),
-     MODE(kernel_touches_first), MODE(spliced), MODE(own_userfaultfd))
+MAIN()

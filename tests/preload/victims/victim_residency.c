@@ -120,7 +120,7 @@ static void check_sum(void)
 }
 
 /* 512 MiB, of which 2 % are touched. */
-static void sparse_block(void)
+MODE(sparse_block)
 {
     struct fl_residency before = ask();
     char *p = taken(512 * MIB);
@@ -141,7 +141,7 @@ static void sparse_block(void)
 }
 
 /* Blocks in use, blocks that were freed, and some in thread caches. */
-static void mixed(void)
+MODE(mixed)
 {
     enum { BLOCKS = 64 };
     char *p[BLOCKS];
@@ -167,7 +167,7 @@ static void mixed(void)
 
 /* As mallinfo(3) says: hblkhd is what is allocated, arena and fordblks have what is free and
  * held. */
-static void told_by_mallinfo(void)
+MODE(told_by_mallinfo)
 {
     free(malloc(100));
     char *p = taken(24 * MIB);
@@ -182,7 +182,7 @@ static void told_by_mallinfo(void)
     CHECK(m.arena + m.hblkhd + 64 * KIB >= used.arena + used.hblkhd);
 }
 
-static void size_counts(void)
+MODE(size_counts)
 {
     struct fl_residency v = {.size = 8};
     __typeof__(&fl_residency_read) read_residency = CALL(fl_residency_read);
@@ -202,4 +202,4 @@ static void size_counts(void)
     free(taken(MIB));
 }
 
-MAIN(MODE(sparse_block), MODE(mixed), MODE(told_by_mallinfo), MODE(size_counts))
+MAIN()

@@ -38,13 +38,10 @@ static void limit(pid_t pid, size_t mib)
 
 static void limit_by_other(void)
 {
-    pid_t child = fork();
-
-    if (child == 0) {
+    IN_CHILD
+    {
         limit(getppid(), LIMIT_MIB);
-        _exit(0);
     }
-    ends_well(child);
 }
 
 static void *by(const char *how, size_t n)
@@ -104,13 +101,10 @@ static void *take_small(void *got)
 
 static void take_in_child(struct got *got)
 {
-    pid_t child = fork();
-
-    if (child == 0) {
+    IN_CHILD
+    {
         got->bytes = take(argument[6], small).bytes;
-        _exit(0);
     }
-    ends_well(child);
     got->last = NULL;
 }
 

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 
 /* With arguments that no kernel takes: what gets as far as the call itself changes nothing. */
-static void calls(void)
+MODE(calls)
 {
     static const struct {
         const char *name;
@@ -42,7 +42,7 @@ static void calls(void)
     printf("clone %s\n", rc == -1 ? strerrorname_np(errno) : "done");
 }
 
-static void who(void)
+MODE(who)
 {
     printf("uid %d gid %d\n", getuid(), getgid());
     printf("capabilities %zu\n", proc_number("/proc/self/status", "CapEff:\t"));
@@ -59,21 +59,19 @@ static void *use_some(void *arg)
 
 extern char **environ;
 
-static void lives(void)
+MODE(lives)
 {
     static char program[] = "/bin/true";
     char *const args[] = {program, NULL};
-    pthread_t t;
-    CHECK(pthread_create(&t, NULL, use_some, NULL) == 0 && pthread_join(t, NULL) == 0);
-    pid_t pid = fork();
-    if (pid == 0) {
+    pid_t pid;
+    in_thread(use_some, NULL);
+    IN_CHILD
+    {
         use_some(NULL);
-        _exit(0);
     }
-    ends_well(pid);
     CHECK(posix_spawn(&pid, program, NULL, NULL, args, environ) == 0);
     ends_well(pid);
     CHECK(system("exit 0") == 0);
 }
 
-MAIN(MODE(calls), MODE(who), MODE(lives))
+MAIN()

@@ -13,7 +13,6 @@ static void *write_all(void *arg)
 
 int main(void)
 {
-    pthread_t t;
     char *p = malloc(40 * MIB);
 
     kept = malloc(MIB);
@@ -21,7 +20,7 @@ int main(void)
     for (size_t i = 0; i < BLOCKS; i++) {
         kept[i] = malloc(100);
     }
-    CHECK(pthread_create(&t, NULL, write_all, p) == 0 && pthread_join(t, NULL) == 0);
+    in_thread(write_all, p);
     CHECK((p = realloc(p, 50 * MIB)) != NULL && p[40 * MIB - 1] == 1);
     free(p);
     free(calloc(1, MIB));

@@ -154,14 +154,12 @@ MODE_IS(with_threads, storm(free_one, thread_work))
 static void fork_one(void)
 {
     if (fired++ % 16 == 0) {
-        pid_t pid = fork();
-        if (pid == 0) {
+        IN_CHILD
+        {
             char *p = malloc(MIB);
             p[5] = 1;
             free(p);
-            _exit(0);
         }
-        ends_well(pid);
     }
 }
 MODE_IS(fork_in_handler, storm(fork_one, large_work))
@@ -182,7 +180,7 @@ static int dig(volatile char *above)
     here[0] = above != NULL ? above[0] : 1;
     return dig(here) + here[0];
 }
-static void overflow(void)
+MODE(overflow)
 {
     stack_t s = {.ss_sp = alt_stack, .ss_size = sizeof alt_stack};
     struct sigaction a = {.sa_handler = on_overflow, .sa_flags = SA_ONSTACK};
@@ -191,5 +189,4 @@ static void overflow(void)
     exit(dig(NULL) == 12345);
 }
 
-MAIN(MODE(free_in_handler), MODE(both_in_handler), MODE(amid_small), MODE(giants),
-     MODE(with_threads), MODE(fork_in_handler), MODE(overflow))
+MAIN()

@@ -19,7 +19,7 @@ static void check_small(char *p)
     CHECK(rss_kib() / KIB < 64);
 }
 
-static void by_malloc(void)
+MODE(by_malloc)
 {
     check_small(malloc(much()));
     check_small(malloc(much()));
@@ -43,14 +43,14 @@ static char *giant(void)
     return p;
 }
 
-static void shrunk(void)
+MODE(shrunk)
 {
     char *p = realloc(giant(), 2 * GIB + 12345);
     CHECK(p != NULL && malloc_usable_size(p) < 3 * GIB);
     check_resized(p);
 }
 
-static void moved(void)
+MODE(moved)
 {
     char *p = giant(), *behind = taken(6 * GIB); /* so that the first cannot grow where it is */
     p = realloc(p, 7 * GIB);
@@ -62,7 +62,7 @@ static void moved(void)
 
 /* Blocks above eager_max get their pages by touch; a full one may be kept, a hollow one goes
  * back. */
-static void above_eager_max(void)
+MODE(above_eager_max)
 {
     char *p = malloc(64 * MIB);
     CHECK(rss_kib() / KIB < 64);
@@ -79,7 +79,7 @@ static void above_eager_max(void)
     free(p);
 }
 /* FAULTLESS_LIMIT=64M: more than that is served too, but never held populated. */
-static void above_limit(void)
+MODE(above_limit)
 {
     char *p[16];
     for (size_t i = 0; i < 16; i++) {
@@ -97,7 +97,7 @@ static void above_limit(void)
 
 /* Everything is locked, and what comes later too: only what is asked for may come into memory. */
 #include <sys/mman.h>
-static void locked(void)
+MODE(locked)
 {
     puts(fl_may_lock((size_t)1 << 40) ? "a window" : "no window");
     CHECK(mlockall(MCL_CURRENT | MCL_FUTURE) == 0);
@@ -110,5 +110,4 @@ static void locked(void)
     free(p);
 }
 
-MAIN(MODE(by_malloc), MODE(by_calloc), MODE(by_memalign), MODE(shrunk), MODE(moved),
-     MODE(above_eager_max), MODE(above_limit), MODE(locked))
+MAIN()

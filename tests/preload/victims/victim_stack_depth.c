@@ -230,7 +230,7 @@ static void loans(void)
     }
 }
 
-static void *in_thread(void *unused)
+static void *in_new_thread(void *unused)
 {
     (void)unused;
     each_entry_point("new thread", LONG);
@@ -239,8 +239,6 @@ static void *in_thread(void *unused)
 
 static void calls(void)
 {
-    pthread_t thread;
-
     (void)on("small", FREE, on("small", MALLOC, NULL, SHORT), 0);
     each_entry_point("first of the process", LONG);
     each_entry_point("cached", LONG);
@@ -250,7 +248,7 @@ static void calls(void)
     reallocs();
     pieces();
     steps();
-    CHECK(pthread_create(&thread, NULL, in_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    in_thread(in_new_thread, NULL);
 }
 
 int main(int argc, char **argv)

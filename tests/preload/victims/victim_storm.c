@@ -84,7 +84,7 @@ static void *storm_thread(void *arg)
     return NULL;
 }
 
-static void storm(void)
+MODE(storm)
 {
     pthread_t t[THREADS];
     for (size_t i = 0; i < COMMON; i++) {
@@ -190,7 +190,7 @@ static void one_epoch(char *parts[], uint64_t seeds[], uint64_t *seed)
     drop_all(own, SLOTS);
 }
 
-static void loader(void)
+MODE(loader)
 {
     uint64_t seed = 4711, seeds[PARTS];
     char *parts[PARTS];
@@ -255,7 +255,7 @@ static void *change_sizes(void *arg)
     return NULL;
 }
 
-static void sizes(void)
+MODE(sizes)
 {
     pthread_t t[THREADS + 2];
     start_threads(t, THREADS + 2, change_sizes);
@@ -264,16 +264,11 @@ static void sizes(void)
 
 static size_t rss_mib(void)
 {
-    return proc_number("/proc/self/smaps_rollup", "Rss:") / 1024;
-}
-
-static size_t huge_mib(void)
-{
-    return proc_number("/proc/self/smaps_rollup", "AnonHugePages:") / 1024;
+    return rollup_kib("\nRss:") / KIB;
 }
 
 /* What is free is the parent's alone, and stays with it. */
-static void free_stays_behind(void)
+MODE(free_stays_behind)
 {
     struct block live = {malloc(32 * MIB), 32 * MIB, 7};
     char *p[4];
@@ -300,15 +295,15 @@ static void free_stays_behind(void)
 
 /* What the parent rewrites while a child lives becomes huge again, in the child's lifetime; the
  * child keeps what it had. */
-static void repaired(void)
+MODE(repaired)
 {
     enum { LEN_MIB = 128 };
     struct block b = {malloc(LEN_MIB * MIB), LEN_MIB * MIB, 1};
     int gate[2];
     char c;
     stamp(b.p, b.n, 1);
-    size_t before = huge_mib();
-    CHECK(before >= LEN_MIB * 9 / 10 && pipe(gate) == 0);
+    size_t before = huge_kib();
+    CHECK(before >= LEN_MIB * KIB * 9 / 10 && pipe(gate) == 0);
     pid_t pid = fork();
     if (pid == 0) {
         close(gate[1]);
@@ -319,7 +314,7 @@ static void repaired(void)
     close(gate[0]);
     b.seed = 2;
     stamp(b.p, b.n, b.seed);
-    for (int looks = 0; huge_mib() * 100 < before * 95; looks++) {
+    for (int looks = 0; huge_kib() * 100 < before * 95; looks++) {
         fl_between_looks();
         if (looks % 100 == 0) { /* a program does something now and then */
             free(malloc(MIB));
@@ -331,5 +326,4 @@ static void repaired(void)
     drop(&b);
 }
 
-MAIN(MODE(storm), MODE(sizes), MODE(loader), MODE(threads_in_child), MODE(free_stays_behind),
-     MODE(repaired))
+MAIN()

@@ -14,17 +14,14 @@ static const size_t grown_len = 12 * MIB + 100 * KIB;
 
 static void child_lives(struct block *slots, struct block *grown, size_t n, uint64_t seed)
 {
-    pid_t pid = fork();
-    CHECK(pid >= 0);
-    if (pid == 0) {
+    IN_CHILD
+    {
         drop_all(grown, n);
         for (size_t i = 0; i < SLOTS; i++) {
             refill(&slots[i], &seed);
             drop(&slots[i]);
         }
-        _exit(0);
     }
-    ends_well(pid);
 }
 
 /* Everything a program may want of an allocator, up to 300 MiB more in the end than in the

@@ -1,12 +1,9 @@
 /* The worker's descriptors and signals and the program's do not get in each other's way. */
+#include "seccomp.h"
 #include "worker.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 /* What descriptor `fd` of the worker leads to; false: nothing. */
 static int leads_to(int fd, char *to, size_t size)
@@ -47,7 +44,7 @@ static void end_pipe(const int fd[2])
 }
 
 /* While memory is held: in its first lines the worker gets a table of its own. */
-static void pipe_ends(void)
+MODE(pipe_ends)
 {
     int fd[2];
     char name[64];
@@ -61,7 +58,7 @@ static void pipe_ends(void)
 }
 
 /* Where it cannot: one that has given memory back has its first lines behind it. */
-static void pipe_is_shared(void)
+MODE(pipe_is_shared)
 {
     int fd[2], shared, any;
     char name[64], id[sizeof worker_id];
@@ -88,7 +85,7 @@ static void make_file(int fd)
 }
 
 /* Closes all it does not know, as daemons do; then its own files have the numbers. */
-static void closes_all(void)
+MODE(closes_all)
 {
     enum { FILES = 16 };
     use(64 * MIB);
@@ -120,7 +117,7 @@ static int stalls_are_told(void)
 }
 
 /* While memory is held, and no longer. */
-static void watches(void)
+MODE(watches)
 {
     char *live = malloc(64 * MIB);
     int told = stalls_are_told();
@@ -156,7 +153,7 @@ static void takes_each_signal(void)
     }
 }
 
-static void signals_are_its_own(void)
+MODE(signals_are_its_own)
 {
     sigset_t all;
     sigfillset(&all);
@@ -174,7 +171,7 @@ static void on_signal(int sig)
 }
 
 /* Nothing is left for it to do: what happens in the program is not its business. */
-static void idles_amid_signals(void)
+MODE(idles_amid_signals)
 {
     CHECK(signal(SIGUSR1, on_signal) != SIG_ERR);
     use(64 * MIB);
@@ -196,7 +193,7 @@ static void *sleeps(void *arg)
 
 /* The C library's own two signals: cancellation goes to one thread, a change of ids to all, ours
  * too. */
-static void cancels_and_changes_ids(void)
+MODE(cancels_and_changes_ids)
 {
     use(64 * MIB);
     wait_for_worker();
@@ -219,7 +216,7 @@ static size_t held_mib(int statm)
 }
 
 /* None may be opened, and fewer are allowed than are open. */
-static void few_descriptors(void)
+MODE(few_descriptors)
 {
     int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     use(64 * MIB);
@@ -240,17 +237,15 @@ static void confine(unsigned flags)
 {
     static const unsigned short fatal[] = {SYS_close_range, SYS_signalfd4, SYS_eventfd2, SYS_ppoll,
                                            SYS_tgkill};
-    enum { N = sizeof fatal / sizeof fatal[0] };
-    struct sock_filter code[2 * N + 2] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
-    for (size_t i = 0; i < N; i++) {
-        code[1 + 2 * i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, fatal[i], 0, 1);
-        code[2 + 2 * i] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    static struct filter f;
+
+    filter_begin(&f);
+    for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++) {
+        filter_answer(&f, fatal[i], SECCOMP_RET_KILL_PROCESS);
     }
-    code[2 * N + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    const struct sock_fprog program = {2 * N + 2, code};
+    filter_end(&f, SECCOMP_RET_ALLOW);
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) == 0);
+    CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &f.program) == 0);
 }
 
 static void use_and_wait(void)
@@ -261,14 +256,14 @@ static void use_and_wait(void)
     }
 }
 
-static void confined_before(void)
+MODE(confined_before)
 {
     confine(0);
     use_and_wait();
     CHECK(!find_worker());
 }
 
-static void confined_while_it_ticks(void)
+MODE(confined_while_it_ticks)
 {
     use(64 * MIB);
     wait_for_worker();
@@ -276,7 +271,7 @@ static void confined_while_it_ticks(void)
     use_and_wait();
 }
 
-static void confined_while_it_idles(void)
+MODE(confined_while_it_idles)
 {
     use_and_wait();
     wait_until_gone();
@@ -285,7 +280,7 @@ static void confined_while_it_idles(void)
 }
 
 /* This thread alone. */
-static void confined_alone(void)
+MODE(confined_alone)
 {
     use(64 * MIB);
     wait_for_worker();
@@ -293,7 +288,4 @@ static void confined_alone(void)
     use_and_wait();
 }
 
-MAIN(MODE(pipe_ends), MODE(pipe_is_shared), MODE(closes_all), MODE(watches),
-     MODE(signals_are_its_own), MODE(idles_amid_signals), MODE(cancels_and_changes_ids),
-     MODE(few_descriptors), MODE(confined_before), MODE(confined_while_it_ticks),
-     MODE(confined_while_it_idles), MODE(confined_alone))
+MAIN()

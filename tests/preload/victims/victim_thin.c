@@ -141,11 +141,6 @@ static void is_thin(const char *shape)
     }
 }
 
-static size_t kib_of(const char *key)
-{
-    return proc_number("/proc/self/smaps_rollup", key);
-}
-
 static void ask(const char *how)
 {
     for (size_t i = 0; i < nblocks; i++) {
@@ -186,20 +181,19 @@ int main(int argc, char **argv)
     nblocks = (size_t)atol(argv[3]);
     CHECK(nblocks <= BLOCKS_MOST);
     len = (size_t)atol(argv[2]) * MIB / nblocks / PAGE * PAGE;
-    size_t before = kib_of("\nRss:");
+    size_t before = rollup_kib("\nRss:");
     ask(how);
     if (strcmp(how, "late") == 0) {
         nanosleep(&late, NULL);
     }
     long faults_before = faults_of(RUSAGE_SELF);
     if (fills(argv[1])) {
-        printf("faults %ld huge %zu\n", faults_of(RUSAGE_SELF) - faults_before,
-               kib_of("\nAnonHugePages:") / KIB);
+        printf("faults %ld huge %zu\n", faults_of(RUSAGE_SELF) - faults_before, huge_kib() / KIB);
     } else {
         is_thin(argv[1]);
         size_t most = (before + touched * (PAGE / KIB)) * 3 / 2 + SLACK_MIB * KIB, now;
-        size_t first = kib_of("\nRss:");
-        for (unsigned polls = 1; (now = kib_of("\nRss:")) > most; polls++) {
+        size_t first = rollup_kib("\nRss:");
+        for (unsigned polls = 1; (now = rollup_kib("\nRss:")) > most; polls++) {
             nanosleep(&poll, NULL);
             if (polls % CALL_EVERY == 0) { /* a worker that had no processor for long is called */
                 free(malloc(CALL_MIB * MIB));

@@ -5,11 +5,6 @@
 
 static const size_t block = 64 * MIB;
 
-static size_t huge_kib(void)
-{
-    return proc_number("/proc/self/smaps_rollup", "AnonHugePages:");
-}
-
 static char *touched(size_t stride)
 {
     char *p = calloc(1, block);
@@ -22,7 +17,7 @@ static char *touched(size_t stride)
 }
 
 /* Wholly in memory: it becomes huge, all but the edges, keeps what it holds, and holds no more. */
-static void full_becomes_huge(void)
+MODE(full_becomes_huge)
 {
     char *p = written(block, 7);
     size_t before = rss_mib();
@@ -34,7 +29,7 @@ static void full_becomes_huge(void)
 
 /* Of this one half is missing; of that one, which comes after it, nothing: it becomes huge, the
  * first does not. */
-static void half_stays_as_it_is(void)
+MODE(half_stays_as_it_is)
 {
     char *half = touched(2 * (size_t)sysconf(_SC_PAGESIZE));
     size_t before = rss_mib();
@@ -48,7 +43,7 @@ static void half_stays_as_it_is(void)
     CHECK(rss_mib() <= before + block / MIB + 4);
 }
 
-static void nothing_becomes_huge(void)
+MODE(nothing_becomes_huge)
 {
     char *p = touched(KIB);
 
@@ -75,7 +70,7 @@ static char *zeroed(size_t len)
 }
 
 /* Blocks that are taken, grown, shrunk and freed keep what they hold under all of them. */
-static void settings_change(void)
+MODE(settings_change)
 {
     enum { BLOCKS = 24, TURNS = 600 };
     static const char *const setting[] = {"never", "always", "madvise"};
@@ -121,7 +116,7 @@ static void say_whose(const char *who)
 }
 
 /* And in a process that it starts, which has no library. */
-static void whose_pages_are_huge(void)
+MODE(whose_pages_are_huge)
 {
     char path[4096], mode[] = "child", *args[] = {path, mode, NULL};
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -140,5 +135,4 @@ static void whose_pages_are_huge(void)
 
 MODE_IS(child, say_whose("child"))
 
-MAIN(MODE(full_becomes_huge), MODE(half_stays_as_it_is), MODE(nothing_becomes_huge),
-     MODE(settings_change), MODE(whose_pages_are_huge), MODE(child))
+MAIN()

@@ -111,7 +111,7 @@ static void run_a_while(pthread_t t[], size_t n, void *(*f)(void *))
     join_threads(t, n);
 }
 
-static void churn(void)
+MODE(churn)
 {
     pthread_t t[4];
 
@@ -168,7 +168,7 @@ static void *replace_thread(void *arg)
     return NULL;
 }
 
-static void replace(void)
+MODE(replace)
 {
     pthread_t t[REPLACERS];
 
@@ -207,7 +207,7 @@ static void *with_specific(void *arg)
     return arg;
 }
 
-static void specific(void)
+MODE(specific)
 {
     pthread_t t;
     CHECK(pthread_key_create(&first_key, destroy) == 0);
@@ -223,7 +223,7 @@ static void specific(void)
 }
 
 /* All 1024 keys are the program's. */
-static void no_key_left(void)
+MODE(no_key_left)
 {
     pthread_key_t k;
     pthread_t t;
@@ -258,7 +258,7 @@ static void *fill_and_end(void *arg)
     return NULL;
 }
 
-static void end_while_freed(void)
+MODE(end_while_freed)
 {
     pthread_t freer, t[4];
     start(&freer, free_slots, NULL);
@@ -275,7 +275,7 @@ static void end_while_freed(void)
 }
 
 /* exit() while others are in the midst of it. */
-static void exit_amid(void)
+MODE(exit_amid)
 {
     pthread_t t;
     for (size_t i = 0; i < 3; i++) {
@@ -286,5 +286,4 @@ static void exit_amid(void)
     exit(0);
 }
 
-MAIN(MODE(thousand), MODE(at_once), MODE(churn), MODE(replace), MODE(specific), MODE(no_key_left),
-     MODE(end_while_freed), MODE(exit_amid))
+MAIN()

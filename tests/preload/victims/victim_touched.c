@@ -117,7 +117,7 @@ MODE_IS(by_512_mib, ask_all(3, 512 * MIB))
 
 /* What is read alone is zeros, and they are not cleared. In base pages: before Linux 6.16 the
  * kernel does not say which huge page is its own of zeros. */
-static void read_alone(void)
+MODE(read_alone)
 {
     CHECK(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0);
     size_t before = rss_kib() * KIB, len = 64 * MIB;
@@ -167,7 +167,7 @@ MODE_IS(half_steps, repeat(50))
 
 /* From the front to the back; after each huge page the worker has its turn: what came ahead is
  * zero. Prints the faults of this thread. */
-static void in_order(void)
+MODE(in_order)
 {
     static const char zero[4 * KIB];
     size_t len = 512 * MIB;
@@ -191,7 +191,7 @@ static void in_order(void)
     free(p);
 }
 
-static void held(void)
+MODE(held)
 {
     char *p = taken(64 * MIB);
 
@@ -199,5 +199,4 @@ static void held(void)
     free(p);
 }
 
-MAIN(MODE(by_1_mib), MODE(by_8_mib), MODE(by_64_mib), MODE(by_512_mib), MODE(read_alone),
-     MODE(steps), MODE(half_steps), MODE(in_order), MODE(held))
+MAIN()

@@ -5,7 +5,7 @@
 #include <semaphore.h>
 #include <stdbool.h>
 
-static void gives_back(void)
+MODE(gives_back)
 {
     for (int i = 0; i < 3; i++) {
         use(100 * MIB);
@@ -22,15 +22,14 @@ static void *use_some(void *arg)
     use(61 * MIB);
     return arg;
 }
-static void gives_back_from_caches(void)
+MODE(gives_back_from_caches)
 {
-    pthread_t t;
     use(40 * MIB);
-    CHECK(pthread_create(&t, NULL, use_some, NULL) == 0 && pthread_join(t, NULL) == 0);
+    in_thread(use_some, NULL);
     wait_until_small(30);
 }
 
-static void keeps_live(void)
+MODE(keeps_live)
 {
     char *p = written(50 * MIB, 1);
     use(50 * MIB);
@@ -39,7 +38,7 @@ static void keeps_live(void)
     free(p);
 }
 
-static void blocks_all_signals(void)
+MODE(blocks_all_signals)
 {
     use(64 * MIB);
     wait_for_worker();
@@ -51,7 +50,7 @@ static void blocks_all_signals(void)
     CHECK((blocked & must) == must);
 }
 
-static void idles(void)
+MODE(idles)
 {
     use(64 * MIB);
     wait_until_small(30);
@@ -61,7 +60,7 @@ static void idles(void)
     wait_until_gone();
 }
 
-static void none_below_16_mib(void)
+MODE(none_below_16_mib)
 {
     for (int i = 0; i < 100; i++) {
         use(10 * MIB);
@@ -71,7 +70,7 @@ static void none_below_16_mib(void)
     CHECK(proc_number("/proc/self/status", "Threads:") == 1);
 }
 
-static void keeps_until_trimmed(void)
+MODE(keeps_until_trimmed)
 {
     use(100 * MIB);
     nap(300);
@@ -79,7 +78,7 @@ static void keeps_until_trimmed(void)
     CHECK(malloc_trim(0) == 1 && rss_mib() < 30);
 }
 
-static void none_when_disabled(void)
+MODE(none_when_disabled)
 {
     keeps_until_trimmed();
     CHECK(!find_worker());
@@ -94,7 +93,7 @@ static void ask_until_small(void)
     }
     CHECK(!find_worker());
 }
-static void gives_back_when_asked(void)
+MODE(gives_back_when_asked)
 {
     use(200 * MIB);
     use(40 * MIB);
@@ -124,7 +123,7 @@ static void *steps_then_none(void *done)
     }
     return NULL;
 }
-static void gives_back_after_steps(void)
+MODE(gives_back_after_steps)
 {
     enum { REPEATS = 100 };
     pthread_t t;
@@ -144,7 +143,7 @@ static volatile __thread char much[VICTIM_TLS];
 #else
 static volatile __thread char much[1];
 #endif
-static void much_tls(void)
+MODE(much_tls)
 {
     much[0] = 1;
     use(64 * MIB);
@@ -152,20 +151,16 @@ static void much_tls(void)
     wait_for_worker();
 }
 
-static void in_child(void)
+MODE(in_child)
 {
     use(64 * MIB);
-    pid_t pid = fork();
-    if (pid == 0) {
+    IN_CHILD
+    {
         use(64 * MIB);
         wait_until_small(30);
         wait_for_worker();
-        _exit(0);
     }
-    ends_well(pid);
     wait_until_small(30);
 }
 
-MAIN(MODE(gives_back), MODE(gives_back_from_caches), MODE(keeps_live), MODE(blocks_all_signals),
-     MODE(idles), MODE(none_below_16_mib), MODE(keeps_until_trimmed), MODE(none_when_disabled),
-     MODE(gives_back_when_asked), MODE(gives_back_after_steps), MODE(much_tls), MODE(in_child))
+MAIN()
