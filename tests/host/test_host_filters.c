@@ -11,7 +11,6 @@
 #include "victims/filter.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 
@@ -65,8 +64,7 @@ static void trace(const char *mode, const char *list, const char *preload, const
     for (args[n++] = "--"; *argv != NULL && n + 1 < sizeof args / sizeof args[0]; argv++) {
         args[n++] = *argv;
     }
-    const struct fl_run *r =
-        fl_run_how(&(struct fl_how){.argv = args, .preload = "", .seconds = 2 * SECONDS});
+    const struct fl_run *r = FL_RUN(args, .preload = "", .seconds = 2 * SECONDS);
     assert_false(r->timed_out);
     ssize_t len = pread(fd, text, LIST - 1, 0);
     text[len > 0 ? len : 0] = '\0';
@@ -133,7 +131,7 @@ static void run_at_boot(const char *const argv[], struct fl_host_tally *tally)
     }
 }
 
-static void filters_at_boot_keep_ordinary_programs_alive(void **state)
+CASE(at_boot_keep_ordinary_programs_alive)
 {
     static const char *const programs[][6] = {
         {"/usr/bin/ls", "-l", "/usr/bin"},
@@ -150,7 +148,6 @@ static void filters_at_boot_keep_ordinary_programs_alive(void **state)
         {"/usr/bin/dd", "bs=32M", "count=4", "if=/dev/zero", "of=/dev/null", "status=none"},
     };
     struct fl_host_tally tally = {0};
-    (void)state;
 
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
         const char *argv[7] = {NULL};
@@ -231,16 +228,9 @@ static void tight_list(const char *threads, const char *before, char list[LIST])
     }
 }
 
-static void later_filters(void **state)
-{
-    const char *how = *state;
-    run_later_all(how, strcmp(how, "tsync") == 0 ? "3" : "0");
-}
-
-static void tight_filters(void **state)
+static void tight_filters(const char *how, const char *threads)
 {
     static const char *const before[] = {"1", "64"};
-    const char *how = *state, *threads = strcmp(how, "tsync") == 0 ? "3" : "0";
     struct fl_host_tally tally = {0};
     char list[LIST];
 
@@ -251,66 +241,34 @@ static void tight_filters(void **state)
     fl_host_judge(&tally);
 }
 
-static void later_filters_without_tsync_beside_threads(void **state)
-{
-    (void)state;
-    run_later_all("seccomp", "3");
-}
-
-static void later_filters_by_libseccomp(void **state)
-{
-    (void)state;
-    run_later_all("library", "0");
-}
-
 /* Nothing is to be had from the kernel: it serves what glibc serves from its heap. */
-static void strict_mode_kills_no_request(void **state)
+CASE(strict_mode_kills_no_request)
 {
     static const char *const bytes[] = {"1000", "66000", "70000", "120000"};
     static const char *const held[] = {"0", "1"}, *const by[] = {"prctl", "seccomp"};
-    (void)state;
     for (size_t i = 0; i < 16; i++) {
-        struct fl_how how = {
-            .argv = FL_ARGV("victim_host_strict", bytes[i % 4], held[i / 8], by[i / 4 % 2])};
-        print_message("           %s bytes, %s held, %s\n", how.argv[1], how.argv[2], how.argv[3]);
-        const struct fl_run *r = fl_run_how(&how);
+        const struct fl_run *r =
+            FL_RUN(FL_ARGV("victim_host_strict", bytes[i % 4], held[i / 8], by[i / 4 % 2]));
         assert_int_equal(r->term_signal, 0);
         assert_string_equal(r->out, "strict\nasked\nfreed\ncleared\ndone\n");
     }
 }
 
+CASE_IS(later_by_prctl, run_later_all("prctl", "0"))
+CASE_IS(later_by_seccomp, run_later_all("seccomp", "0"))
+CASE_IS(later_by_tsync, run_later_all("tsync", "3"))
+CASE_IS(later_without_tsync_beside_threads, run_later_all("seccomp", "3"))
+CASE_IS(tight_by_prctl, tight_filters("prctl", "0"))
+CASE_IS(tight_by_tsync, tight_filters("tsync", "3"))
+CASE_IS(libseccomp_brings_them_later, run_later_all("library", "0"))
+
+/* The cases whose names begin with the word. */
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest library[] = {cmocka_unit_test(later_filters_by_libseccomp)};
-    const struct CMUnitTest strict[] = {cmocka_unit_test(strict_mode_kills_no_request)};
-    const struct CMUnitTest tight[] = {
-        {"tight_filters_by_prctl", tight_filters, NULL, NULL, (char[]){"prctl"}},
-        {"tight_filters_by_tsync", tight_filters, NULL, NULL, (char[]){"tsync"}},
-    };
-    const struct CMUnitTest later[] = {
-        {"later_filters_by_prctl", later_filters, NULL, NULL, (char[]){"prctl"}},
-        {"later_filters_by_seccomp", later_filters, NULL, NULL, (char[]){"seccomp"}},
-        {"later_filters_by_tsync", later_filters, NULL, NULL, (char[]){"tsync"}},
-        cmocka_unit_test(later_filters_without_tsync_beside_threads),
-    };
-    const struct CMUnitTest boot[] = {
-        cmocka_unit_test(filters_at_boot_keep_ordinary_programs_alive),
-    };
-    const char *which = argc > 1 ? argv[1] : "";
+    const char *word = argc > 1 ? argv[1] : "at_boot";
 
-    if (strcmp(which, "libseccomp") == 0) {
-        FL_SKIP_UNLESS(dlopen("libseccomp.so.2", RTLD_NOW) != NULL, "test_host_filters@libseccomp",
-                       "needs libseccomp.so.2");
-        return cmocka_run_group_tests(library, NULL, NULL);
-    }
-    if (strcmp(which, "tight") == 0) {
-        return cmocka_run_group_tests(tight, NULL, NULL);
-    }
-    if (strcmp(which, "strict") == 0) {
-        return cmocka_run_group_tests(strict, NULL, NULL);
-    }
-    if (strcmp(which, "later") == 0) {
-        return cmocka_run_group_tests(later, NULL, NULL);
-    }
-    return cmocka_run_group_tests(boot, NULL, NULL);
+    FL_SKIP_UNLESS(strcmp(word, "libseccomp") != 0 || dlopen("libseccomp.so.2", RTLD_NOW) != NULL,
+                   "test_host_filters@libseccomp", "needs libseccomp.so.2");
+    cmocka_set_test_filter(text_as("%s_*", word));
+    return RUN_CASES();
 }

@@ -2,15 +2,11 @@
  * back what a child cost. */
 #include "host.h"
 
-static void run_forks(void **state)
+static void run_forks(const char *mode)
 {
-    const char *mode = *state;
     struct fl_host_tally tally = {.rows = 1};
     long count = fl_host_runs(fl_rung()[0] == '\0' ? 300 : 100);
-    char text[24];
-
-    snprintf(text, sizeof text, "%ld", count);
-    const struct fl_how how = {.argv = FL_ARGV("victim_host_fork", mode, text),
+    const struct fl_how how = {.argv = FL_ARGV("victim_host_fork", mode, text_as("%ld", count)),
                                .env = FL_ENV("FAULTLESS_DECAY_MS=100", "FAULTLESS_STATS=0"),
                                .seconds = 25 + (int)(count / 10)};
     const struct fl_run *r = fl_run_how(&how);
@@ -24,27 +20,12 @@ static void run_forks(void **state)
 static const struct fl_run *after_fork(const char *mode)
 {
     const struct fl_run *r =
-        fl_preload_run(FL_ARGV("victim_host_after_fork", mode), FL_ENV("FAULTLESS_DECAY_MS=400"));
-
-    fl_run_assert_clean(r);
+        FL_CLEAN(FL_ARGV("victim_host_after_fork", mode), FL_ENV("FAULTLESS_DECAY_MS=400"));
     return r;
 }
 
-static void a_process_without_large_requests_has_one_thread(void **state)
+CASE(huge_pages_come_back_without_a_request)
 {
-    (void)state;
-    after_fork("threads_without_requests");
-}
-
-static void one_large_request_after_a_fork_starts_no_thread(void **state)
-{
-    (void)state;
-    after_fork("threads_with_one_request");
-}
-
-static void huge_pages_come_back_without_a_request(void **state)
-{
-    (void)state;
     if (fl_rung_has("worker")) {
         return; /* there is no thread to bring them back */
     }
@@ -60,9 +41,8 @@ static void huge_pages_come_back_without_a_request(void **state)
     }
 }
 
-static void a_child_of_vfork_leaves_the_parent_its_decay(void **state)
+CASE(a_child_of_vfork_leaves_the_parent_its_decay)
 {
-    (void)state;
     if (fl_rung_has("worker")) {
         return; /* nothing decays by itself then */
     }
@@ -70,27 +50,22 @@ static void a_child_of_vfork_leaves_the_parent_its_decay(void **state)
     assert_int_equal(strncmp(after_fork("vfork_child_allocates")->out, "small\n", 6), 0);
 }
 
-#define FORKS(mode) FL_CASE_OF("forks_" mode, run_forks, mode)
+CASE_IS(a_process_without_large_requests_has_one_thread, after_fork("threads_without_requests"))
+CASE_IS(one_large_request_after_a_fork_starts_no_thread, after_fork("threads_with_one_request"))
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        FORKS("stdio"),
-        FORKS("stdio_live"),
-        FORKS("popens"),
-        FORKS("dlopens"),
-        FORKS("allocating"),
-        FORKS("nested"),
-        FORKS("spawns"),
-        FORKS("raw_clones"),
-        FORKS("solo_interrupted_small"),
-        FORKS("solo_interrupted_large"),
-        FORKS("solo_interrupted_giant"),
-        FORKS("solo_children_continue"),
-        cmocka_unit_test(a_process_without_large_requests_has_one_thread),
-        cmocka_unit_test(one_large_request_after_a_fork_starts_no_thread),
-        cmocka_unit_test(huge_pages_come_back_without_a_request),
-        cmocka_unit_test(a_child_of_vfork_leaves_the_parent_its_decay),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+#define FORKS(mode) CASE_IS(forks_##mode, run_forks(#mode))
+
+FORKS(stdio)
+FORKS(stdio_live)
+FORKS(popens)
+FORKS(dlopens)
+FORKS(allocating)
+FORKS(nested)
+FORKS(spawns)
+FORKS(raw_clones)
+FORKS(solo_interrupted_small)
+FORKS(solo_interrupted_large)
+FORKS(solo_interrupted_giant)
+FORKS(solo_children_continue)
+
+CASES_MAIN()

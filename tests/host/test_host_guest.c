@@ -5,14 +5,11 @@
  *   test_host_guest root     what only root may do */
 #include "host.h"
 
-#include <unistd.h>
-
-static void check_call(void **state)
+static void check_call(const char *call)
 {
     static struct fl_run plain;
     static const char *const via[] = {"libc", "syscall"};
     struct fl_host_tally tally = {0};
-    const char *call = *state;
 
     for (size_t i = 0; i < 2; i++) {
         struct fl_how how = {.argv = FL_ARGV("victim_host_guest", call, via[i]), .preload = ""};
@@ -31,23 +28,31 @@ static void check_call(void **state)
     fl_host_judge(&tally);
 }
 
-#define CALL(call) FL_CASE_OF("after_" call, check_call, call)
+#define CALL(call) CASE_IS(after_##call, check_call(#call))
+CALL(unshare_user)
+CALL(no_new_privileges)
+CALL(restrict_by_landlock)
+CALL(become_batch)
+CALL(take_one_cpu)
+CALL(be_nice)
+
+#define ROOTS_CALL(call) CASE_IS(as_root_after_##call, check_call(#call))
+ROOTS_CALL(unshare_mounts)
+ROOTS_CALL(setns_mounts)
+ROOTS_CALL(setns_time)
+ROOTS_CALL(drop_capabilities)
+ROOTS_CALL(become_other)
+ROOTS_CALL(become_by_setuid)
+ROOTS_CALL(drop_bounding)
+ROOTS_CALL(inherit)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest any[] = {
-        CALL("unshare_user"), CALL("no_new_privileges"), CALL("restrict_by_landlock"),
-        CALL("become_batch"), CALL("take_one_cpu"),      CALL("be_nice"),
-    };
-    const struct CMUnitTest root[] = {
-        CALL("unshare_mounts"),    CALL("setns_mounts"), CALL("setns_time"),
-        CALL("drop_capabilities"), CALL("become_other"), CALL("become_by_setuid"),
-        CALL("drop_bounding"),     CALL("inherit"),
-    };
-
     if (argc > 1 && strcmp(argv[1], "root") == 0) {
         FL_SKIP_UNLESS(geteuid() == 0, "test_host_guest@root", "needs root");
-        return cmocka_run_group_tests(root, NULL, NULL);
+        cmocka_set_test_filter("as_root_*");
+    } else {
+        cmocka_set_skip_filter("as_root_*");
     }
-    return cmocka_run_group_tests(any, NULL, NULL);
+    return RUN_CASES();
 }

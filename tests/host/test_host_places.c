@@ -3,10 +3,8 @@
 #include "host.h"
 
 #include <grp.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { PLACES = 5, FIRST_USER = 500000, USERS = 1000000, EACH = 20 };
 
@@ -111,23 +109,20 @@ static void compare(void (*in_child)(void *), const char *limit)
     fl_host_judge(&tally);
 }
 
-static void the_users_limit_is_there_from_the_beginning(void **state)
+CASE(the_users_limit_is_there_from_the_beginning)
 {
-    (void)state;
     compare(become_limited_user, NULL);
 }
 
 /* When the library's thread is there already. */
-static void the_users_limit_comes_later(void **state)
+CASE(the_users_limit_comes_later)
 {
-    (void)state;
     compare(become_unlimited_user, "limit");
 }
 
-static void a_groups_limit(void **state)
+CASE(a_groups_limit)
 {
     char places[8];
-    (void)state;
     snprintf(places, sizeof places, "%d", PLACES + 1);
     if (!make_group(places)) {
         print_message("           no control group of processes\n");
@@ -144,9 +139,8 @@ static void start_all(void *library)
     become_a_user_of((PLACES + 1) * EACH + 1);
 }
 
-static void programs_share_a_limit(void **state)
+CASE(programs_share_a_limit)
 {
-    (void)state;
     char *victim = fl_for_user(FL_VICTIM_DIR "/victim_host_places", FL_AS_NOBODY);
     char *library = fl_for_user(FL_LIB_PATH, FL_AS_NOBODY);
     char script[1024];
@@ -158,8 +152,7 @@ static void programs_share_a_limit(void **state)
                          .preload = library,
                          .seconds = 120,
                          .env = FL_ENV("FAULTLESS_STATS=0")};
-    const struct fl_run *r = fl_run_how(&how);
-    fl_run_assert_clean(r);
+    const struct fl_run *r = fl_run_assert_clean(fl_run_how(&how));
     size_t full = 0;
     for (const char *at = r->out; (at = strstr(at, "5 held\n")) != NULL; at++) {
         full++;
@@ -171,13 +164,6 @@ static void programs_share_a_limit(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_users_limit_is_there_from_the_beginning),
-        cmocka_unit_test(the_users_limit_comes_later),
-        cmocka_unit_test(a_groups_limit),
-        cmocka_unit_test(programs_share_a_limit),
-    };
-
     FL_SKIP_UNLESS(geteuid() == 0, "test_host_places", "needs root");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

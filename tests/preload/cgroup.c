@@ -37,7 +37,7 @@ static const struct kind *made;
 static char parent[PATH], group[PATH], aside[PATH], missing[2 * PATH];
 static bool enabled; /* the controller was switched on in `parent` */
 
-static bool write_text(const char *folder, const char *file, const char *text)
+static bool write_of(const char *folder, const char *file, const char *text)
 {
     char path[2 * PATH];
 
@@ -46,7 +46,7 @@ static bool write_text(const char *folder, const char *file, const char *text)
 }
 
 /* The file's text; "" when it cannot be read. */
-static void read_text(const char *folder, const char *file, char text[static 4 * PATH])
+static void read_of(const char *folder, const char *file, char text[static 4 * PATH])
 {
     char path[2 * PATH];
 
@@ -82,13 +82,13 @@ static bool move_all(const char *from, const char *to)
     char text[4 * PATH];
 
     for (int i = 0; i < ROUNDS; i++) {
-        read_text(from, "cgroup.procs", text);
+        read_of(from, "cgroup.procs", text);
         if (text[0] == '\0') {
             return true;
         }
         for (char *save, *pid = strtok_r(text, "\n", &save); pid != NULL;
              pid = strtok_r(NULL, "\n", &save)) {
-            (void)write_text(to, "cgroup.procs", pid);
+            (void)write_of(to, "cgroup.procs", pid);
         }
     }
     return false;
@@ -97,7 +97,7 @@ static bool move_all(const char *from, const char *to)
 static void put_back(void)
 {
     if (enabled) {
-        (void)write_text(parent, "cgroup.subtree_control", "-memory");
+        (void)write_of(parent, "cgroup.subtree_control", "-memory");
         enabled = false;
     }
     if (aside[0] != '\0') {
@@ -111,11 +111,11 @@ static void put_back(void)
  * have processes, or children with controllers, not both. */
 static bool enable(void)
 {
-    enabled = write_text(parent, "cgroup.subtree_control", "+memory");
+    enabled = write_of(parent, "cgroup.subtree_control", "+memory");
     if (!enabled && errno == EBUSY) {
         snprintf(aside, sizeof aside, "%.480s/faultless-aside-%d", parent, getpid());
         enabled = mkdir(aside, 0755) == 0 && move_all(parent, aside) &&
-                  write_text(parent, "cgroup.subtree_control", "+memory");
+                  write_of(parent, "cgroup.subtree_control", "+memory");
     }
     return enabled;
 }
@@ -129,7 +129,7 @@ static bool can_join(void)
 
     if (pid == 0) {
         fl_cgroup_join(NULL);
-        read_text("/proc/self", "cgroup", text);
+        read_of("/proc/self", "cgroup", text);
         snprintf(line, sizeof line, "%s%s\n", made->own, group + strlen(made->mount));
         _exit(strstr(text, line) != NULL ? 0 : FAILED);
     }
@@ -153,10 +153,10 @@ static bool try_in(const char *folder, int limit_mib)
     } else if (!can_join()) {
         (void)lacks("none that a process can join in", folder, 0);
     } else {
-        (void)write_text(group, made->swap, "0");
+        (void)write_of(group, made->swap, "0");
         return true;
     }
-    (void)fl_cgroup_remove(NULL);
+    fl_cgroup_remove();
     return false;
 }
 
@@ -170,7 +170,7 @@ static bool try_all(const struct kind *k, int limit_mib)
         return false;
     }
     made = k;
-    read_text("/proc/self", "cgroup", text);
+    read_of("/proc/self", "cgroup", text);
     const char *at = strstr(text, k->own);
     at = at != NULL ? at + strlen(k->own) : "";
     snprintf(own, sizeof own, "%s%.*s", k->mount, (int)strcspn(at, "\n"), at);
@@ -198,7 +198,7 @@ static bool mount_one(void)
         return false;
     }
     if (mount("none", V2, "cgroup2", flags, NULL) == 0) {
-        read_text(V2, "cgroup.controllers", text);
+        read_of(V2, "cgroup.controllers", text);
         if (strstr(text, "memory") != NULL) {
             return true;
         }
@@ -233,7 +233,7 @@ bool fl_cgroup_limit_kib(long limit_kib)
     char bytes[32];
 
     snprintf(bytes, sizeof bytes, "%lld", (long long)limit_kib << 10);
-    return write_text(group, made->limit, bytes);
+    return write_of(group, made->limit, bytes);
 }
 
 bool fl_cgroup_limit(int limit_mib)
@@ -244,7 +244,7 @@ bool fl_cgroup_limit(int limit_mib)
 void fl_cgroup_join(void *arg)
 {
     (void)arg;
-    if (!write_text(group, "cgroup.procs", "0")) { /* the writer */
+    if (!write_of(group, "cgroup.procs", "0")) { /* the writer */
         _exit(FAILED);
     }
 }
@@ -269,15 +269,13 @@ long long fl_cgroup_kills(void)
 {
     char text[4 * PATH];
 
-    read_text(group, made->events, text);
+    read_of(group, made->events, text);
     const char *at = strstr(text, "\noom_kill ");
     return at != NULL ? atoll(at + strlen("\noom_kill ")) : -1;
 }
 
-int fl_cgroup_remove(void **state)
+void fl_cgroup_remove(void)
 {
-    (void)state;
     remove_group(group);
     put_back();
-    return 0;
 }

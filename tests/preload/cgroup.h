@@ -24,7 +24,6 @@ const char *fl_cgroup_limit_that_refuses(void);
 const char *fl_cgroup_usage_file(void);
 /* How many processes the kernel has killed in it because of the limit; -1: it does not say. */
 long long fl_cgroup_kills(void);
-/* A cmocka teardown. */
-int fl_cgroup_remove(void **state);
+void fl_cgroup_remove(void);
 
 #endif

@@ -2,18 +2,15 @@
  * of), exec, a pidfd to wait with a limit. */
 #include "run.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { ENV_MAX = 256, ARGS_MAX = 32, DEFAULT_SECONDS = 60, EXEC_FAILED = 99 };
 
@@ -194,6 +191,26 @@ static void wait_for(struct fl_run *r, pid_t pid, int seconds)
     r->term_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
+static void tell_all(const char *const texts[])
+{
+    for (; texts != NULL && *texts != NULL; texts++) {
+        print_message(" %s", *texts);
+    }
+}
+
+/* What ran, and what it said where that is one line. */
+static void tell(const struct fl_how *how, const struct fl_run *r)
+{
+    print_message("          ");
+    tell_all(how->env);
+    tell_all(how->argv);
+    if (how->preload != NULL) {
+        print_message(" under %s", how->preload[0] != '\0' ? how->preload : "glibc");
+    }
+    bool is_line = fl_run_lines(r->out) == 1;
+    print_message("%s%s", is_line ? ": " : "\n", is_line ? r->out : "");
+}
+
 const struct fl_run *fl_run_how(const struct fl_how *how)
 {
     static struct fl_run runs[2];
@@ -231,6 +248,7 @@ const struct fl_run *fl_run_how(const struct fl_how *how)
     if (r->exit_status == EXEC_FAILED) {
         fail_msg("%s cannot be run", program);
     }
+    tell(how, r);
     free(program);
     return r;
 }
@@ -251,14 +269,9 @@ bool fl_copy_program(const char *from, const char *to)
     return done;
 }
 
-const struct fl_run *fl_preload_run(const char *const argv[], const char *const env[])
-{
-    return fl_run_how(&(struct fl_how){.argv = argv, .env = env});
-}
-
 const struct fl_run *fl_plain_run(const char *const argv[])
 {
-    return fl_run_how(&(struct fl_how){.argv = argv, .preload = ""});
+    return FL_RUN(argv, .preload = "");
 }
 
 long fl_run_said(const struct fl_run *r, const char *word)
@@ -291,20 +304,22 @@ size_t fl_run_lines(const char *text)
     return n;
 }
 
-void fl_run_assert_clean(const struct fl_run *r)
+const struct fl_run *fl_run_assert_clean(const struct fl_run *r)
 {
     if (r->exit_status != 0 || r->err[0] != '\0') {
         fail_msg("exit status %d, signal %d%s\nstdout: %s\nstderr: %s", r->exit_status,
                  r->term_signal, r->timed_out ? " (timed out)" : "", r->out, r->err);
     }
+    return r;
 }
 
-void fl_run_assert_active(const struct fl_run *r)
+const struct fl_run *fl_run_assert_active(const struct fl_run *r)
 {
     fl_run_assert_clean(r);
     if (fl_run_stat(r, "requests") <= 0) {
         fail_msg("faultless served nothing: %s", r->stats);
     }
+    return r;
 }
 
 void fl_run_modes(const char *victim, const char *const modes[], const char *const env[])
@@ -312,19 +327,30 @@ void fl_run_modes(const char *victim, const char *const modes[], const char *con
     long long requests = 0;
 
     for (; *modes != NULL; modes++) {
-        print_message("           %s %s\n", victim, *modes);
-        const struct fl_run *r = fl_preload_run(FL_ARGV(victim, *modes), env);
-        fl_run_assert_clean(r);
-        requests += fl_run_stat(r, "requests");
+        requests += fl_run_stat(FL_CLEAN(FL_ARGV(victim, *modes), env), "requests");
     }
     assert_true(requests > 0);
 }
 
-void fl_test_modes(void **state)
+void fl_plain_modes(const char *victim, const char *const modes[])
 {
-    const struct fl_modes *m = *state;
+    for (; *modes != NULL; modes++) {
+        fl_run_assert_clean(fl_plain_run(FL_ARGV(victim, *modes)));
+    }
+}
 
-    fl_run_modes(m->victim, m->modes, m->env);
+void fl_run_assert_as_much(const struct fl_run *ours, const struct fl_run *plain, long percent,
+                           const char *const words[])
+{
+    enum { OVERHEAD_MIB = 6 }; /* the library, its boot area and the first descriptors */
+
+    fl_run_assert_clean(plain);
+    fl_run_assert_clean(ours);
+    for (; *words != NULL; words++) {
+        long got = fl_run_said(ours, *words), bar = fl_run_said(plain, *words);
+        print_message("           %s%ld MiB, glibc %ld MiB\n", *words, got, bar);
+        assert_true(bar >= 0 && (got + OVERHEAD_MIB) * 100 >= bar * percent);
+    }
 }
 
 const struct fl_run *fl_run_same(const struct fl_how *how, const char *alone)
@@ -355,9 +381,14 @@ static int remove_one(const char *path, const struct stat *s, int kind, struct F
     return remove(path);
 }
 
+void fl_remove_folder(const char *path)
+{
+    (void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 static void remove_folders(void)
 {
-    (void)nftw(folders, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    fl_remove_folder(folders);
 }
 
 const char *fl_folder(void)

@@ -3,16 +3,10 @@
 #ifndef FAULTLESS_TESTS_PRELOAD_RUN_H
 #define FAULTLESS_TESTS_PRELOAD_RUN_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/types.h>
+#include "cases.h"
 
-#include <cmocka.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 enum { FL_RUN_TEXT = 65536, FL_SKIP = 77 };
 
@@ -63,16 +57,19 @@ char *fl_for_user(const char *text, unsigned as);
 extern bool fl_is_contained;
 
 /* Victims are named by their file in FL_VICTIM_DIR; anything with a slash is taken as it is. A
- * failure to start ends the test. The result lives until the next run but one: two runs may be
- * compared. */
+ * failure to start ends the test. A line says what ran. The result lives until the next run but
+ * one: two runs may be compared. */
 const struct fl_run *fl_run_how(const struct fl_how *how);
+/* The same of members of struct fl_how, of which argv comes first; and its result is clean, or
+ * active. */
+#define FL_RUN(...) fl_run_how(&(struct fl_how){.argv = __VA_ARGS__})
+#define FL_CLEAN(...) fl_run_assert_clean(FL_RUN(__VA_ARGS__))
+#define FL_ACTIVE(...) fl_run_assert_active(FL_RUN(__VA_ARGS__))
+/* Without the library: what glibc does. */
+const struct fl_run *fl_plain_run(const char *const argv[]);
 /* A copy that every user may run, though the build folder may be closed to it. False: it could not
  * be made. */
 bool fl_copy_program(const char *from, const char *to);
-/* Under libfaultless.so. */
-const struct fl_run *fl_preload_run(const char *const argv[], const char *const env[]);
-/* The same without: what glibc does. */
-const struct fl_run *fl_plain_run(const char *const argv[]);
 
 /* Sum of a field over the lines of stats; -1 when there is no line. */
 long long fl_run_stat(const struct fl_run *r, const char *field);
@@ -80,10 +77,11 @@ long long fl_run_stat(const struct fl_run *r, const char *field);
 long fl_run_said(const struct fl_run *r, const char *word);
 size_t fl_run_lines(const char *text);
 
-/* Exit status 0 and nothing on stderr; else the test fails and shows what there was. */
-void fl_run_assert_clean(const struct fl_run *r);
+/* Exit status 0 and nothing on stderr; else the test fails and shows what there was. Gives what it
+ * is given. */
+const struct fl_run *fl_run_assert_clean(const struct fl_run *r);
 /* The same, and faultless served large requests. */
-void fl_run_assert_active(const struct fl_run *r);
+const struct fl_run *fl_run_assert_active(const struct fl_run *r);
 
 /* Runs it, then with `alone` preloaded instead: both are clean and print the same. Returns the
  * first. */
@@ -92,31 +90,23 @@ const struct fl_run *fl_run_same(const struct fl_how *how, const char *alone);
 /* Runs the victim in each of the modes under env: each clean, and faultless active in one or
  * more. */
 void fl_run_modes(const char *victim, const char *const modes[], const char *const env[]);
+/* Without the library: the victim is right itself. */
+void fl_plain_modes(const char *victim, const char *const modes[]);
+
+/* Both are clean, and of what the victim says behind each of the words, in MiB, ours has at least
+ * `percent` of plain's, but for a few MiB that every process pays. */
+void fl_run_assert_as_much(const struct fl_run *ours, const struct fl_run *plain, long percent,
+                           const char *const words[]);
 
 #define FL_ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define FL_ENV(...) ((const char *const[]){__VA_ARGS__, NULL})
-
-/* A row of tests[]: `run` has what `state` points to. */
-#define FL_CASE(name, run, state) FL_CASE_OF(#name, run, state)
-#define FL_CASE_OF(text, run, state)                                                               \
-    {                                                                                              \
-        text, run, NULL, NULL, (void *)(uintptr_t)(state)                                          \
-    }
-
-/* A row that is fl_run_modes. */
-#define FL_MODES(name, victim, modes, env)                                                         \
-    FL_CASE(name, fl_test_modes, (&(const struct fl_modes){victim, modes, env}))
-struct fl_modes {
-    const char *victim;
-    const char *const *modes, *const *env;
-};
-void fl_test_modes(void **state);
 
 /* "FIRST THEN", for fl_how.preload. It lives as long as the process. */
 const char *fl_in_order(const char *first, const char *then);
 
 /* A new folder where every user may write. It is removed at exit with all that is in it. */
 const char *fl_folder(void);
+void fl_remove_folder(const char *path);
 /* What is in FOLDER/NAME; the test fails where there is no such file. Until the next one. */
 const char *fl_text_of(const char *folder, const char *name);
 

@@ -6,18 +6,15 @@
 #include "run.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <grp.h>
 #include <linux/filter.h>
 #include <linux/ioctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 enum { NOBODY = 65534, REFUSED = 98 };
 
@@ -187,22 +184,11 @@ void fl_become(unsigned as)
 
 /* Library and victims, where every user may read and run them. */
 static char open_folder[] = "/tmp/fl-open-XXXXXX";
-static const char *const inside[] = {"/tests/victims", "/tests", ""}; /* innermost first */
+static const char *const inside[] = {"", "/tests", "/tests/victims"};
 
 static void remove_open_folder(void)
 {
-    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++) {
-        char path[512];
-        snprintf(path, sizeof path, "%s%s", open_folder, inside[i]);
-        DIR *d = opendir(path);
-        for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
-            (void)unlinkat(dirfd(d), e->d_name, 0);
-        }
-        if (d != NULL) {
-            closedir(d);
-        }
-        (void)rmdir(path);
-    }
+    fl_remove_folder(open_folder);
 }
 
 static bool copy_to_open_folder(const char *file)
@@ -224,7 +210,7 @@ static void make_open_folder(void)
     assert_non_null(mkdtemp(open_folder));
     made = true;
     assert_int_equal(atexit(remove_open_folder), 0);
-    for (size_t i = sizeof inside / sizeof inside[0]; i-- > 0;) {
+    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++) {
         char path[512];
         snprintf(path, sizeof path, "%s%s", open_folder, inside[i]);
         (void)mkdir(path, 0755);

@@ -3,9 +3,6 @@
 #include "cgroup.h"
 #include "run.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* IN_FLIGHT: what a request and the worker may each have been granted when neither's pages are
  * counted by the kernel yet. */
 enum { LIMIT_MIB = 256, IN_FLIGHT_MIB = 8 };
@@ -14,8 +11,7 @@ static const char *extra; /* an entry of the environment */
 
 static const struct fl_run *run(const char *const argv[], const char *preload)
 {
-    return fl_run_how(&(struct fl_how){
-        .argv = argv, .env = FL_ENV(extra), .preload = preload, .in_child = fl_cgroup_join});
+    return FL_RUN(argv, .env = FL_ENV(extra), .preload = preload, .in_child = fl_cgroup_join);
 }
 
 /* Both runs end well and get as far. */
@@ -24,8 +20,6 @@ static void lives_where_glibc_lives(const char *const argv[])
     long long kills = fl_cgroup_kills();
     const struct fl_run *plain = run(argv, ""), *ours = run(argv, NULL);
 
-    print_message("           %s %s %s\n", argv[1], argv[1] != NULL ? argv[2] : "",
-                  argv[1] != NULL && argv[2] != NULL ? argv[3] : "");
     fl_run_assert_clean(plain);
     fl_run_assert_active(ours);
     assert_string_equal(ours->out, plain->out);
@@ -33,37 +27,32 @@ static void lives_where_glibc_lives(const char *const argv[])
 }
 
 /* What is handed out for its first touch has to find that room too. */
-static void what_is_populated_on_touch_takes_turns_too(void **state)
+CASE(what_is_populated_on_touch_takes_turns_too)
 {
-    (void)state;
     extra = "FAULTLESS_NUMA=first-touch";
     lives_where_glibc_lives(FL_ARGV("victim_fill", "174080", "100", "170", "turns", "170"));
     lives_where_glibc_lives(FL_ARGV("victim_fill", "34816", "100", "170", "turns", "170"));
     extra = NULL;
 }
 
-/* `state`: argument vectors, up to NULL. */
-static void all_live(void **state)
+static void all_live(const char *const *const argvs[])
 {
-    for (const char *const *const *argv = *state; *argv != NULL; argv++) {
-        lives_where_glibc_lives(*argv);
+    for (; *argvs != NULL; argvs++) {
+        lives_where_glibc_lives(*argvs);
     }
 }
 
 /* What is populated unasked is half of the limit at most but for what is in flight, and on the
  * highest rung not much less. */
-static void the_groups_limit_is_ours(void **state)
+CASE(the_groups_limit_is_ours)
 {
-    (void)state;
     extra = "FAULTLESS_EAGER_MAX=0"; /* else nothing untouched is populated */
     for (int mib = LIMIT_MIB / 2; mib <= 2 * LIMIT_MIB; mib *= 2) {
         assert_true(fl_cgroup_limit(mib));
         const struct fl_run *r = run(FL_ARGV("victim_pieces", "1024", "400", "0", "0"), NULL);
         long long populated = fl_run_stat(r, "populate_bytes") >> 20;
-        print_message("           limit %d MiB, populated %lld\n", mib, populated);
         fl_run_assert_active(r);
-        assert_true(populated <= mib / 2 + IN_FLIGHT_MIB);
-        assert_true(populated >= mib / 4 || fl_rung()[0] != '\0');
+        assert_in_range(populated, fl_rung()[0] != '\0' ? 0 : mib / 4, mib / 2 + IN_FLIGHT_MIB);
     }
     extra = NULL;
     assert_true(fl_cgroup_limit(LIMIT_MIB));
@@ -71,15 +60,13 @@ static void the_groups_limit_is_ours(void **state)
 
 /* Pages that a program gives back are the group's at once, though they were a part of a huge page.
  * */
-static void what_is_given_back_in_pieces_is_not_counted(void **state)
+CASE(what_is_given_back_in_pieces_is_not_counted)
 {
-    (void)state;
-    const struct fl_run *r = run(FL_ARGV("victim_punched", fl_cgroup_usage_file()), NULL);
-    fl_run_assert_active(r);
+    const struct fl_run *r =
+        fl_run_assert_active(run(FL_ARGV("victim_punched", fl_cgroup_usage_file()), NULL));
     long before = fl_run_said(r, "before "), after = fl_run_said(r, "after ");
-    print_message("           %ld MiB before, %ld after\n", before, after);
     assert_true(before >= 128);
-    assert_true(after >= 0 && after <= before - 128 + 128 / 16 + IN_FLIGHT_MIB);
+    assert_in_range(after, 0, before - 128 + 128 / 16 + IN_FLIGHT_MIB);
 }
 
 static bool lives(const char *const argv[], const char *preload, long kib)
@@ -117,9 +104,8 @@ static void needs_little_more_than_glibc(const char *what, const char *mib)
     }
 }
 
-static void a_small_group_is_enough_where_it_is_for_glibc(void **state)
+CASE(a_small_group_is_enough_where_it_is_for_glibc)
 {
-    (void)state;
     needs_little_more_than_glibc("Ls", "16");
     if (fl_rung()[0] != '\0') { /* each of these runs a program some thirty times */
         assert_true(fl_cgroup_limit(LIMIT_MIB));
@@ -134,38 +120,31 @@ static void a_small_group_is_enough_where_it_is_for_glibc(void **state)
     assert_true(fl_cgroup_limit(LIMIT_MIB));
 }
 
-#define LIVES(name, ...) FL_CASE(name, all_live, ((const char *const *const[]){__VA_ARGS__, NULL}))
+#define LIVES(name, ...) CASE_IS(name, all_live((const char *const *const[]){__VA_ARGS__, NULL}))
+
+LIVES(what_fits_is_served, FL_ARGV("victim_fill", "1024", "100", "200"),
+      FL_ARGV("victim_fill", "30000", "100", "200"), FL_ARGV("victim_fill", "100", "100", "180"))
+LIVES(what_is_not_touched_is_not_taken, FL_ARGV("victim_fill", "102400", "1", "5000"),
+      FL_ARGV("victim_fill", "16384", "1", "1000"), FL_ARGV("victim_sparse", "by_malloc"))
+/* those that were populated for nothing must leave room */
+LIVES(small_requests_find_room_beside_untouched_blocks,
+      FL_ARGV("victim_pieces", "1024", "400", "0", "10"),
+      FL_ARGV("victim_pieces", "8192", "400", "0", "60"),
+      FL_ARGV("victim_pieces", "40960", "400", "0", "60"),
+      FL_ARGV("victim_pieces", "1024", "400", "0", "60"),
+      FL_ARGV("victim_fill", "1024", "10", "1000"))
+LIVES(large_and_small_requests_take_turns, FL_ARGV("victim_fill", "100", "100", "180", "small"),
+      FL_ARGV("victim_fill", "20480", "100", "160", "turns", "170"),
+      FL_ARGV("victim_fill", "1024", "100", "160", "turns", "170"),
+      FL_ARGV("victim_fill", "174080", "100", "170", "turns", "170"))
+/* glibc needs a tenth less than the limit */
+LIVES(small_requests_find_room_between_large_blocks,
+      FL_ARGV("victim_pieces", "512", "228", "4", "165"),
+      FL_ARGV("victim_pieces", "192", "228", "8", "190"),
+      FL_ARGV("victim_pieces", "2560", "228", "2", "110"))
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        LIVES(what_fits_is_served, FL_ARGV("victim_fill", "1024", "100", "200"),
-              FL_ARGV("victim_fill", "30000", "100", "200"),
-              FL_ARGV("victim_fill", "100", "100", "180")),
-        LIVES(what_is_not_touched_is_not_taken, FL_ARGV("victim_fill", "102400", "1", "5000"),
-              FL_ARGV("victim_fill", "16384", "1", "1000"), FL_ARGV("victim_sparse", "by_malloc")),
-        /* those that were populated for nothing must leave room */
-        LIVES(small_requests_find_room_beside_untouched_blocks,
-              FL_ARGV("victim_pieces", "1024", "400", "0", "10"),
-              FL_ARGV("victim_pieces", "8192", "400", "0", "60"),
-              FL_ARGV("victim_pieces", "40960", "400", "0", "60"),
-              FL_ARGV("victim_pieces", "1024", "400", "0", "60"),
-              FL_ARGV("victim_fill", "1024", "10", "1000")),
-        LIVES(large_and_small_requests_take_turns,
-              FL_ARGV("victim_fill", "100", "100", "180", "small"),
-              FL_ARGV("victim_fill", "20480", "100", "160", "turns", "170"),
-              FL_ARGV("victim_fill", "1024", "100", "160", "turns", "170"),
-              FL_ARGV("victim_fill", "174080", "100", "170", "turns", "170")),
-        /* glibc needs a tenth less than the limit */
-        LIVES(small_requests_find_room_between_large_blocks,
-              FL_ARGV("victim_pieces", "512", "228", "4", "165"),
-              FL_ARGV("victim_pieces", "192", "228", "8", "190"),
-              FL_ARGV("victim_pieces", "2560", "228", "2", "110")),
-        cmocka_unit_test(what_is_populated_on_touch_takes_turns_too),
-        cmocka_unit_test(the_groups_limit_is_ours),
-        cmocka_unit_test(what_is_given_back_in_pieces_is_not_counted),
-        cmocka_unit_test(a_small_group_is_enough_where_it_is_for_glibc),
-    };
     FL_SKIP_UNLESS(fl_cgroup_make(LIMIT_MIB), "test_preload_cgroup", fl_cgroup_missing());
-    return cmocka_run_group_tests(tests, NULL, fl_cgroup_remove);
+    return RUN_CASES(.group_teardown = fl_cgroup_remove);
 }

@@ -6,7 +6,6 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum {
     CALLS_MORE = 14,
@@ -34,10 +33,7 @@ static void become(const char *preload)
 /* The most that was in memory, of the program alone: wait4(2) tells what there was before exec. */
 static long most_kib(pid_t pid)
 {
-    char path[64];
-
-    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    return (long)fl_read_number(path, "VmHWM:");
+    return (long)fl_read_number(text_as("/proc/%d/status", (int)pid), "VmHWM:");
 }
 
 /* From the stop after exec on. -1: processes may not be traced here. */
@@ -92,11 +88,10 @@ static struct cost measure(const char *preload)
     return least;
 }
 
-static void a_process_without_large_requests_pays_little(void **state)
+CASE(a_process_without_large_requests_pays_little)
 {
     struct cost glibc = measure(""), ours = measure(FL_LIB_PATH);
 
-    (void)state;
     assert_true(ours.faults <= glibc.faults + FAULTS_MORE);
     if (glibc.calls < 0) {
         print_message("           only faults are counted: processes may not be traced here\n");
@@ -106,10 +101,4 @@ static void a_process_without_large_requests_pays_little(void **state)
     assert_true(ours.calls <= glibc.calls + CALLS_MORE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_process_without_large_requests_pays_little),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

@@ -4,11 +4,8 @@
 
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { PATIENCE = 30, CAN_MOVE = 1 << 16 };
 
@@ -25,39 +22,22 @@ static bool may_be_served(void)
 
 static const struct fl_run *run(const char *mode, const char *env)
 {
-    const struct fl_run *r = fl_run_how(&(struct fl_how){
-        .argv = FL_ARGV("victim_first_touch", mode),
-        /* what is new is populated where its touches are not served */
-        .env = FL_ENV("FAULTLESS_NUMA=first-touch", "FAULTLESS_EAGER_MAX=0", env),
-        .seconds = PATIENCE,
-    });
-
-    fl_run_assert_clean(r);
+    const struct fl_run *r =
+        FL_CLEAN(FL_ARGV("victim_first_touch",
+                         mode), /* what is new is populated where its touches are not served */
+                 .env = FL_ENV("FAULTLESS_NUMA=first-touch", "FAULTLESS_EAGER_MAX=0", env),
+                 .seconds = PATIENCE);
     return r;
 }
 
-static void goes_well(void **state)
+static void goes_well(const char *mode)
 {
-    const struct fl_run *r = run(*state, "FAULTLESS_LOG=warn");
+    const struct fl_run *r = run(mode, "FAULTLESS_LOG=warn");
 
     if (may_be_served()) {
         assert_true(fl_run_stat(r, "lazy") > 0);
         assert_true(fl_run_stat(r, "move_bytes") > 0);
     }
-}
-
-static void the_victim_is_right_under_glibc(void **state)
-{
-    (void)state;
-    fl_run_assert_clean(fl_plain_run(FL_ARGV("victim_first_touch", "in_parallel")));
-    fl_run_assert_clean(fl_plain_run(FL_ARGV("victim_first_touch", "given_up_in_part")));
-    fl_run_assert_clean(fl_plain_run(FL_ARGV("victim_first_touch", "in_a_child")));
-}
-
-static void with_all_maps_in_use(void **state)
-{
-    (void)state;
-    (void)run("without_maps_to_spare", "FAULTLESS_STOCK=2M");
 }
 
 /* There large blocks go out unpopulated by themselves, for the kernel to place. */
@@ -66,12 +46,11 @@ static bool has_several_nodes(void)
     return access("/sys/devices/system/node/node1", F_OK) == 0;
 }
 
-static void features_that_are_off_stay_off(void **state)
+CASE(features_that_are_off_stay_off)
 {
     static const char *const off[] = {"FAULTLESS_DISABLE=uffd", "FAULTLESS_DISABLE=move",
                                       "FAULTLESS_DISABLE=stock", "FAULTLESS_DISABLE=numa",
                                       "FAULTLESS_DISABLE=worker"};
-    (void)state;
     for (size_t i = 0; i < sizeof off / sizeof off[0]; i++) {
         const struct fl_run *r = run("in_parallel", off[i]);
         assert_true(fl_run_stat(r, "lazy") == 0 ||
@@ -79,17 +58,14 @@ static void features_that_are_off_stay_off(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_victim_is_right_under_glibc),
-        FL_CASE(by_several_threads, goes_well, "in_parallel"),
-        FL_CASE(by_system_calls, goes_well, "by_the_kernel"),
-        FL_CASE(of_holes_in_what_is_there, goes_well, "given_up_in_part"),
-        cmocka_unit_test(with_all_maps_in_use),
-        FL_CASE(of_blocks_that_change_their_size, goes_well, "resized"),
-        FL_CASE(in_children, goes_well, "in_a_child"),
-        cmocka_unit_test(features_that_are_off_stay_off),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASE_IS(the_victim_is_right_under_glibc,
+        fl_plain_modes("victim_first_touch",
+                       FL_ARGV("in_parallel", "given_up_in_part", "in_a_child")))
+CASE_IS(with_all_maps_in_use, run("without_maps_to_spare", "FAULTLESS_STOCK=2M"))
+CASE_IS(by_several_threads, goes_well("in_parallel"))
+CASE_IS(by_system_calls, goes_well("by_the_kernel"))
+CASE_IS(of_holes_in_what_is_there, goes_well("given_up_in_part"))
+CASE_IS(of_blocks_that_change_their_size, goes_well("resized"))
+CASE_IS(in_children, goes_well("in_a_child"))
+
+CASES_MAIN()

@@ -5,9 +5,8 @@
 static const struct fl_run *run(const char *victim, const char *mode, const char *env, bool brief,
                                 const char *preload)
 {
-    return fl_run_how(&(struct fl_how){.argv = FL_ARGV(victim, mode),
-                                       .env = FL_ENV(env, brief ? "VICTIM_SHORT=1" : NULL),
-                                       .preload = preload});
+    return FL_RUN(FL_ARGV(victim, mode), .env = FL_ENV(env, brief ? "VICTIM_SHORT=1" : NULL),
+                  .preload = preload);
 }
 
 /* By default; in short where memory ages at once, where blocks get their pages by touch, and under
@@ -21,48 +20,36 @@ static void as_under_glibc(const char *victim, const char *mode)
     bool whole = fl_rung()[0] == '\0';
 
     for (size_t i = 0; i < (whole ? sizeof envs / sizeof envs[0] : 1); i++) {
-        print_message("           %s %s\n", mode, envs[i]);
-        const struct fl_run *ours = run(victim, mode, envs[i], i != 0, NULL);
-        fl_run_assert_active(ours);
+        const struct fl_run *ours = fl_run_assert_active(run(victim, mode, envs[i], i != 0, NULL));
         if (i == 0 && whole) {
-            const struct fl_run *plain = run(victim, mode, huge, true, "");
-            fl_run_assert_clean(plain);
+            const struct fl_run *plain = fl_run_assert_clean(run(victim, mode, huge, true, ""));
             assert_string_equal(ours->out, plain->out);
         }
     }
 }
 
-/* `state`: the victim, then its modes. */
-static void each_as_under_glibc(void **state)
+static void each_as_under_glibc(const char *victim, const char *const modes[])
 {
-    const char *const *argv = *state;
-
-    for (size_t i = 1; argv[i] != NULL; i++) {
-        as_under_glibc(argv[0], argv[i]);
+    for (; *modes != NULL; modes++) {
+        as_under_glibc(victim, *modes);
     }
 }
 
-#define FOREIGN(name, ...)                                                                         \
-    FL_CASE(name, each_as_under_glibc, FL_ARGV("victim_foreign", __VA_ARGS__))
-#define PINNED(name, ...) FL_CASE(name, each_as_under_glibc, FL_ARGV("victim_pinned", __VA_ARGS__))
+#define EACH(name, victim, ...) CASE_IS(name, each_as_under_glibc(victim, FL_ARGV(__VA_ARGS__)))
+#define FOREIGN(name, ...) EACH(name, "victim_foreign", __VA_ARGS__)
+#define PINNED(name, ...) EACH(name, "victim_pinned", __VA_ARGS__)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        FOREIGN(madvise_on_pages_of_a_block, "dontneed_and_free", "advice", "dontfork_and_dofork",
-                "wipeonfork_and_keeponfork"),
-        FOREIGN(mprotect_on_pages_of_a_block, "mprotect_and_back"),
-        FOREIGN(mremap_and_munmap_of_pages_of_a_block, "mremap_away_and_back", "mremap_dontunmap",
-                "munmap_and_mmap", "mmap_over"),
-        FOREIGN(mlock_of_pages_and_of_all, "mlock_and_munlock", "mlockall_and_back"),
-        FOREIGN(descriptors_closed_and_replaced, "close_all", "dup2_over", "no_descriptors",
-                "closed_and_idle", "end_of_file"),
-        FOREIGN(descriptors_are_not_handed_on, "exec_fds"),
-        PINNED(buffers_registered_with_io_uring, "registered", "freed_while_registered",
-               "registered_again"),
-        PINNED(blocks_that_the_kernel_or_others_touch, "other_process", "kernel_touches_first",
-               "spliced"),
-        PINNED(a_userfaultfd_of_the_programs_own, "own_userfaultfd"),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+FOREIGN(madvise_on_pages_of_a_block, "dontneed_and_free", "advice", "dontfork_and_dofork",
+        "wipeonfork_and_keeponfork")
+FOREIGN(mprotect_on_pages_of_a_block, "mprotect_and_back")
+FOREIGN(mremap_and_munmap_of_pages_of_a_block, "mremap_away_and_back", "mremap_dontunmap",
+        "munmap_and_mmap", "mmap_over")
+FOREIGN(mlock_of_pages_and_of_all, "mlock_and_munlock", "mlockall_and_back")
+FOREIGN(descriptors_closed_and_replaced, "close_all", "dup2_over", "no_descriptors",
+        "closed_and_idle", "end_of_file")
+FOREIGN(descriptors_are_not_handed_on, "exec_fds")
+PINNED(buffers_registered_with_io_uring, "registered", "freed_while_registered", "registered_again")
+PINNED(blocks_that_the_kernel_or_others_touch, "other_process", "kernel_touches_first", "spliced")
+PINNED(a_userfaultfd_of_the_programs_own, "own_userfaultfd")
+
+CASES_MAIN()

@@ -3,43 +3,32 @@
 
 #define VICTIM "victim_fork"
 
-static void each_child_that_exits_reports(void **state)
+CASE(each_child_that_exits_reports)
 {
-    (void)state;
-    const struct fl_run *r = fl_preload_run(FL_ARGV(VICTIM, "by_exit"), NULL);
-    fl_run_assert_active(r);
+    const struct fl_run *r = FL_ACTIVE(FL_ARGV(VICTIM, "by_exit"));
     assert_int_equal(fl_run_lines(r->stats), 21);
 }
 
-static void huge_pages_outlive_a_child(void **state)
+CASE(huge_pages_outlive_a_child)
 {
-    (void)state;
-    const struct fl_run *r = fl_preload_run(FL_ARGV(VICTIM, "keeps_huge"), NULL);
-    fl_run_assert_active(r);
+    const struct fl_run *r = FL_ACTIVE(FL_ARGV(VICTIM, "keeps_huge"));
     assert_true(fl_run_said(r, "before ") >= 0);
     assert_true(fl_run_said(r, "after ") * 10 >= fl_run_said(r, "before ") * 9);
 }
 
 /* What still holds its locks says nothing at exit. */
-static void a_fork_may_come_amid_another(void **state)
+CASE(a_fork_may_come_amid_another)
 {
-    (void)state;
-    fl_run_assert_active(fl_preload_run(FL_ARGV(VICTIM, "amid_a_fork"), NULL));
-    fl_run_assert_active(fl_preload_run(FL_ARGV(VICTIM, "amid_a_fork_by_signal"), NULL));
+    FL_ACTIVE(FL_ARGV(VICTIM, "amid_a_fork"));
+    FL_ACTIVE(FL_ARGV(VICTIM, "amid_a_fork_by_signal"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        FL_MODES(children_of_an_allocating_process_live, VICTIM, FL_ARGV("nested", "others_blocks"),
-                 NULL),
-        FL_MODES(children_live_with_quick_decay_and_touch, VICTIM, FL_ARGV("nested"),
-                 FL_ENV("FAULTLESS_DECAY_MS=4", "FAULTLESS_DISABLE=populate")),
-        cmocka_unit_test(each_child_that_exits_reports),
-        FL_MODES(vfork_spawn_system_and_exec_work, VICTIM,
-                 FL_ARGV("vforks", "spawns", "systems", "exec_amid"), NULL),
-        cmocka_unit_test(huge_pages_outlive_a_child),
-        cmocka_unit_test(a_fork_may_come_amid_another),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASE_IS(children_of_an_allocating_process_live,
+        fl_run_modes(VICTIM, FL_ARGV("nested", "others_blocks"), NULL))
+CASE_IS(children_live_with_quick_decay_and_touch,
+        FL_ACTIVE(FL_ARGV(VICTIM, "nested"),
+                  FL_ENV("FAULTLESS_DECAY_MS=4", "FAULTLESS_DISABLE=populate")))
+CASE_IS(vfork_spawn_system_and_exec_work,
+        fl_run_modes(VICTIM, FL_ARGV("vforks", "spawns", "systems", "exec_amid"), NULL))
+
+CASES_MAIN()

@@ -5,20 +5,9 @@
  * build with more checks has more of it. */
 static const char *const first = FL_CHECK_LEVEL > 1 ? "24" : "12";
 
-static void a_fresh_gib_takes_few_faults(void **state)
+CASE(a_fresh_gib_takes_few_faults)
 {
-    (void)state;
-    const struct fl_run *r =
-        fl_preload_run(FL_ARGV("victim_fresh", first, "3"), FL_ENV("FAULTLESS_LOG=warn"));
-
-    print_message("           %s", r->out);
-    fl_run_assert_active(r);
+    FL_ACTIVE(FL_ARGV("victim_fresh", first, "3"), FL_ENV("FAULTLESS_LOG=warn"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_fresh_gib_takes_few_faults),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

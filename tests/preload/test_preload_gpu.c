@@ -4,71 +4,48 @@
 
 #define FAKE "FAULTLESS_GPU_DRIVER=" FL_FAKE_CUDA
 
-struct row {
-    const char *mode, *driver, *out;
-};
-
-static void says(void **state)
+static void says(const char *mode, const char *driver, const char *out)
 {
-    const struct row *row = *state;
-    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_gpu", row->mode), FL_ENV(row->driver));
-
-    fl_run_assert_clean(r);
-    assert_string_equal(r->out, row->out);
+    assert_string_equal(FL_CLEAN(FL_ARGV("victim_gpu", mode), FL_ENV(driver))->out, out);
 }
 
 static const struct fl_run *counted(const char *stats)
 {
-    return fl_preload_run(FL_ARGV("victim_gpu", "counted"), FL_ENV(FAKE, stats));
+    return FL_RUN(FL_ARGV("victim_gpu", "counted"), FL_ENV(FAKE, stats));
 }
 
-static void the_report_has_the_devices_that_were_used(void **state)
+CASE(the_report_has_the_devices_that_were_used)
 {
-    (void)state;
-    const struct fl_run *r = counted(NULL);
-    fl_run_assert_clean(r);
-    assert_non_null(strstr(r->stats, ", \"gpus\": [{\"gpu\": 0, \"held_bytes\": 8388608, "));
+    const struct fl_run *r = fl_run_assert_clean(counted(NULL));
+    assert_says(r->stats, ", \"gpus\": [{\"gpu\": 0, \"held_bytes\": 8388608, ");
     assert_null(strstr(r->stats, "{\"gpu\": 1"));
     assert_int_equal(fl_run_stat(r, "requested_bytes"), 8 << 20);
-    r = fl_preload_run(FL_ARGV("victim_gpu", "unused"), FL_ENV(FAKE));
+    r = FL_RUN(FL_ARGV("victim_gpu", "unused"), FL_ENV(FAKE));
     assert_null(strstr(r->stats, "gpus"));
     r = counted("FAULTLESS_STATS=table");
-    assert_non_null(strstr(r->err, ": GPU0 held_bytes 8388608\n"));
+    assert_says(r->err, ": GPU0 held_bytes 8388608\n");
     assert_null(strstr(r->err, "GPU1"));
     r = counted("FAULTLESS_STATS=1");
-    assert_non_null(
-        strstr(r->err, ": GPU0: 2 requests (50 % from its pools), at most 8.0 MiB held\n"));
+    assert_says(r->err, ": GPU0: 2 requests (50 % from its pools), at most 8.0 MiB held\n");
 }
 
-static void prometheus_has_the_devices_that_were_used(void **state)
+CASE(prometheus_has_the_devices_that_were_used)
 {
-    char stats[96];
     const char *folder = fl_folder();
 
-    (void)state;
-    snprintf(stats, sizeof stats, "FAULTLESS_STATS=%s/a.prom", folder);
-    assert_int_equal(counted(stats)->exit_status, 0);
+    assert_int_equal(counted(text_as("FAULTLESS_STATS=%s/a.prom", folder))->exit_status, 0);
     const char *text = fl_text_of(folder, "a.prom");
     const char *held = strstr(text, "\nfaultless_gpu_held_bytes{");
     assert_non_null(held);
-    assert_non_null(strstr(held, ",gpu=\"0\"} 8388608\n"));
+    assert_says(held, ",gpu=\"0\"} 8388608\n");
     assert_null(strstr(text, ",gpu=\"1\""));
 }
 
-#define SAYS(name, ...) FL_CASE(name, says, (&(struct row){__VA_ARGS__}))
+CASE_IS(nothing_is_loaded_unasked, says("unused", FAKE, "loaded 0\n"))
+CASE_IS(a_device_is_opened_and_a_child_has_none, says("opened", FAKE, "loaded 1\n"))
+CASE_IS(an_old_driver_is_none,
+        says("absent", "FAULTLESS_GPU_DRIVER=" FL_FAKE_CUDA_OLD, "loaded 1\n"))
+CASE_IS(no_driver_is_an_answer_and_prints_nothing,
+        says("absent", "FAULTLESS_GPU_DRIVER=/nowhere/libcuda.so.1", "loaded 0\n"))
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        SAYS(nothing_is_loaded_unasked, "unused", FAKE, "loaded 0\n"),
-        SAYS(a_device_is_opened_and_a_child_has_none, "opened", FAKE, "loaded 1\n"),
-        SAYS(an_old_driver_is_none, "absent", "FAULTLESS_GPU_DRIVER=" FL_FAKE_CUDA_OLD,
-             "loaded 1\n"),
-        SAYS(no_driver_is_an_answer_and_prints_nothing, "absent",
-             "FAULTLESS_GPU_DRIVER=/nowhere/libcuda.so.1", "loaded 0\n"),
-        cmocka_unit_test(the_report_has_the_devices_that_were_used),
-        cmocka_unit_test(prometheus_has_the_devices_that_were_used),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

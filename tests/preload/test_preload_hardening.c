@@ -5,9 +5,7 @@
 #include "run.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 enum { RUNS = 10 };
 
@@ -25,12 +23,9 @@ static unsigned long address_of(const struct fl_run *r)
 /* The line without its prefix and address; NULL: none, and SIGSEGV. */
 static void ends_once(const char *mode, const char *size, const char *const env[], const char *line)
 {
-    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_hardening", mode, size), env);
-    char want[256] = "";
+    const struct fl_run *r = FL_RUN(FL_ARGV("victim_hardening", mode, size), env);
+    const char *want = line != NULL ? text_as("faultless: %s: 0x%lx\n", line, address_of(r)) : "";
 
-    if (line != NULL) {
-        snprintf(want, sizeof want, "faultless: %s: 0x%lx\n", line, address_of(r));
-    }
     if (strcmp(r->err, want) != 0 || r->term_signal != (line != NULL ? SIGABRT : SIGSEGV)) {
         print_error("%s of %s bytes, %s: signal %d, status %d, said: %s", mode, size, env[0],
                     r->term_signal, r->exit_status, r->out);
@@ -63,11 +58,10 @@ static void ends(const char *mode, const char *option, const char *line)
 static void ends_by_size(const char *mode, const char *call, size_t part, long more)
 {
     for (size_t s = 0; s < SIZES; s++) {
-        char line[160];
         size_t n = strtoul(sizes[s], NULL, 10);
-        snprintf(line, sizeof line, "%s of a block with another size (%zu, it has %zu)", call,
-                 n / part + (size_t)more, n);
-        ends_each(mode, sizes[s], "FAULTLESS_CHECK_FREE=1", line);
+        ends_each(mode, sizes[s], "FAULTLESS_CHECK_FREE=1",
+                  text_as("%s of a block with another size (%zu, it has %zu)", call,
+                          n / part + (size_t)more, n));
     }
 }
 
@@ -76,9 +70,9 @@ struct row {
     const char *mode, *option, *line;
 };
 
-static void end_it(void **state)
+static void end_it(const struct row *row)
 {
-    for (const struct row *row = *state; row->mode != NULL; row++) {
+    for (; row->mode != NULL; row++) {
         ends(row->mode, row->option, row->line);
     }
 }
@@ -86,11 +80,10 @@ static void end_it(void **state)
 static const char no_block[] =
     "free of a pointer that is not a live block (freed twice, or never allocated)";
 
-static void what_is_no_block_is_not_freed(void **state)
+CASE(what_is_no_block_is_not_freed)
 {
     static const char *const options[] = {"FAULTLESS_GUARD=all", "FAULTLESS_QUARANTINE=4G",
                                           "FAULTLESS_FILL=zero", "FAULTLESS_CHECK_FREE=1"};
-    (void)state;
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         ends("interior", options[i], no_block);
         ends("interior_page", options[i], no_block);
@@ -99,9 +92,8 @@ static void what_is_no_block_is_not_freed(void **state)
     ends("page_start", "FAULTLESS_GUARD=all", no_block);
 }
 
-static void a_sized_free_must_name_the_size_and_the_alignment(void **state)
+CASE(a_sized_free_must_name_the_size_and_the_alignment)
 {
-    (void)state;
     ends_by_size("sized", "free_sized", 1, -8);
     ends_by_size("delete_sized", "operator delete", 2, 0);
     ends_by_size("delete_array_sized", "operator delete", 1, 1);
@@ -117,32 +109,28 @@ static void a_sized_free_must_name_the_size_and_the_alignment(void **state)
 static void says(const char *mode, const char *const env[], const char *what)
 {
     for (size_t s = 0; s < SIZES; s++) {
-        const struct fl_run *r = fl_preload_run(FL_ARGV("victim_hardening", mode, sizes[s]), env);
-        fl_run_assert_active(r);
+        const struct fl_run *r = FL_ACTIVE(FL_ARGV("victim_hardening", mode, sizes[s]), env);
         assert_string_equal(r->out, what);
     }
 }
 
-static void sized_frees_that_are_right_pass(void **state)
+CASE(sized_frees_that_are_right_pass)
 {
-    (void)state;
     says("sized_right", FL_ENV("FAULTLESS_CHECK_FREE=1"), "through\n");
     says("sized_right", EVERYTHING, "through\n");
 }
 
-static void mistakes_in_sized_frees_pass_without_the_option(void **state)
+CASE(mistakes_in_sized_frees_pass_without_the_option)
 {
     static const char *const modes[] = {"sized", "sized_of_aligned", "aligned_sized",
                                         "delete_sized", "delete_aligned"};
-    (void)state;
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
-        fl_run_assert_clean(fl_preload_run(FL_ARGV("victim_hardening", modes[i], sizes[0]), NULL));
+        FL_CLEAN(FL_ARGV("victim_hardening", modes[i], sizes[0]));
     }
 }
 
-static void nothing_of_a_freed_block_is_left_to_the_next(void **state)
+CASE(nothing_of_a_freed_block_is_left_to_the_next)
 {
-    (void)state;
     for (int i = 0; i < RUNS; i++) {
         says("stale", FL_ENV("FAULTLESS_FILL=zero"), "stale 0\nthrough\n");
         says("stale", FL_ENV("FAULTLESS_QUARANTINE=4G"), "stale 0\nthrough\n");
@@ -151,39 +139,34 @@ static void nothing_of_a_freed_block_is_left_to_the_next(void **state)
     }
 }
 
-static void junk_is_in_what_malloc_gives_and_not_in_what_calloc_gives(void **state)
+CASE(junk_is_in_what_malloc_gives_and_not_in_what_calloc_gives)
 {
-    (void)state;
     for (size_t s = 0; s < SIZES; s++) {
-        char want[64];
-        const struct fl_run *r = fl_preload_run(FL_ARGV("victim_hardening", "junk", sizes[s]),
-                                                FL_ENV("FAULTLESS_FILL=junk"));
-        snprintf(want, sizeof want, "junk %s\nthrough\n", sizes[s]);
-        assert_string_equal(r->out, want);
+        const struct fl_run *r =
+            FL_RUN(FL_ARGV("victim_hardening", "junk", sizes[s]), FL_ENV("FAULTLESS_FILL=junk"));
+        assert_string_equal(r->out, text_as("junk %s\nthrough\n", sizes[s]));
         fl_run_assert_active(r);
     }
 }
 
-static void a_child_of_fork_finds_what_its_parent_freed(void **state)
+CASE(a_child_of_fork_finds_what_its_parent_freed)
 {
-    (void)state;
     for (size_t s = 0; s < SIZES; s++) {
         const struct fl_run *r =
-            fl_preload_run(FL_ARGV("victim_hardening", "in_child", sizes[s]), EVERYTHING);
-        assert_non_null(strstr(r->out, "child 6\n"));
+            FL_RUN(FL_ARGV("victim_hardening", "in_child", sizes[s]), EVERYTHING);
+        assert_says(r->out, "child 6\n");
         assert_int_equal(r->exit_status, 0);
     }
 }
 
 /* One block in four has a guard: of many overflows some end the program, and some do not. */
-static void a_sample_guards_some(void **state)
+CASE(a_sample_guards_some)
 {
     int ended = 0, passed = 0;
 
-    (void)state;
     for (int i = 0; i < 200 && (ended == 0 || passed == 0); i++) {
-        const struct fl_run *r = fl_preload_run(
-            FL_ARGV("victim_hardening", "overflow_write", sizes[0]), FL_ENV("FAULTLESS_GUARD=4"));
+        const struct fl_run *r = FL_RUN(FL_ARGV("victim_hardening", "overflow_write", sizes[0]),
+                                        FL_ENV("FAULTLESS_GUARD=4"));
         ended += r->term_signal == SIGSEGV;
         passed += r->exit_status == 0;
         assert_string_equal(r->err, "");
@@ -193,30 +176,26 @@ static void a_sample_guards_some(void **state)
 }
 
 /* Where the kernel has no advice for guards they are made by mprotect(2). */
-static void guards_need_no_advice(void **state)
+CASE(guards_need_no_advice)
 {
     static const unsigned refused[] = {SYS_madvise, 0};
 
-    (void)state;
     for (size_t s = 0; s < SIZES; s++) {
         for (int i = 0; i < 3; i++) {
             static const char *const modes[] = {"overflow_write", "overflow_read",
                                                 "overflow_slack"};
             const struct fl_run *r =
-                fl_run_how(&(struct fl_how){.argv = FL_ARGV("victim_hardening", modes[i], sizes[s]),
-                                            .env = FL_ENV("FAULTLESS_GUARD=all"),
-                                            .in_child = fl_refuse,
-                                            .arg = (void *)(uintptr_t)refused});
+                FL_RUN(FL_ARGV("victim_hardening", modes[i], sizes[s]),
+                       .env = FL_ENV("FAULTLESS_GUARD=all"), .in_child = fl_refuse,
+                       .arg = (void *)(uintptr_t)refused);
             assert_int_equal(r->term_signal, i < 2 ? SIGSEGV : SIGABRT);
         }
     }
-    fl_run_assert_active(fl_run_how(&(struct fl_how){.argv = FL_ARGV("victim_hardened"),
-                                                     .env = EVERYTHING,
-                                                     .in_child = fl_refuse,
-                                                     .arg = (void *)(uintptr_t)refused}));
+    FL_ACTIVE(FL_ARGV("victim_hardened"), .env = EVERYTHING, .in_child = fl_refuse,
+              .arg = (void *)(uintptr_t)refused);
 }
 
-static void a_program_without_a_mistake_runs_as_ever(void **state)
+CASE(a_program_without_a_mistake_runs_as_ever)
 {
     static const char *const alone[] = {"FAULTLESS_GUARD=all",     "FAULTLESS_GUARD=3",
                                         "FAULTLESS_QUARANTINE=1M", "FAULTLESS_QUARANTINE=1G",
@@ -224,30 +203,26 @@ static void a_program_without_a_mistake_runs_as_ever(void **state)
                                         "FAULTLESS_CHECK_FREE=1"};
     static const char *const more[] = {"FAULTLESS_NUMA=first-touch", "FAULTLESS_THRESHOLD=4K",
                                        "FAULTLESS_EAGER_MAX=1M", "FAULTLESS_DECAY_MS=1"};
-    (void)state;
     for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
-        fl_run_assert_active(fl_preload_run(FL_ARGV("victim_hardened"), FL_ENV(alone[i])));
+        FL_ACTIVE(FL_ARGV("victim_hardened"), FL_ENV(alone[i]));
     }
-    fl_run_assert_active(fl_preload_run(FL_ARGV("victim_hardened"), EVERYTHING));
+    FL_ACTIVE(FL_ARGV("victim_hardened"), EVERYTHING);
     for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
-        fl_run_assert_active(
-            fl_preload_run(FL_ARGV("victim_hardened"),
-                           FL_ENV("FAULTLESS_GUARD=2", "FAULTLESS_QUARANTINE=64M",
-                                  "FAULTLESS_FILL=both", "FAULTLESS_CHECK_FREE=1", more[i])));
+        FL_ACTIVE(FL_ARGV("victim_hardened"),
+                  FL_ENV("FAULTLESS_GUARD=2", "FAULTLESS_QUARANTINE=64M", "FAULTLESS_FILL=both",
+                         "FAULTLESS_CHECK_FREE=1", more[i]));
     }
 }
 
 static void as_without(const char *const argv[])
 {
-    const struct fl_run *r = fl_run_same(&(struct fl_how){.argv = argv, .env = EVERYTHING}, "");
-
-    fl_run_assert_active(r);
+    const struct fl_run *r =
+        fl_run_assert_active(fl_run_same(&(struct fl_how){.argv = argv, .env = EVERYTHING}, ""));
     assert_true(strlen(r->out) > 0);
 }
 
-static void real_programs_give_the_same_output(void **state)
+CASE(real_programs_give_the_same_output)
 {
-    (void)state;
     as_without(
         FL_ARGV("/bin/sh", "-c", "seq 200000 | sort --buffer-size=8M --parallel=2 -r | md5sum"));
     if (access("/usr/bin/python3", X_OK) == 0) {
@@ -265,42 +240,24 @@ static void real_programs_give_the_same_output(void **state)
     }
 }
 
-#define ENDS(name, ...)                                                                            \
-    FL_CASE(name, end_it, ((const struct row[]){__VA_ARGS__, {NULL, NULL, NULL}}))
+#define ENDS(name, ...) CASE_IS(name, end_it((const struct row[]){__VA_ARGS__, {NULL, NULL, NULL}}))
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ENDS(what_is_written_or_read_beyond_a_block_ends_it,
-             {"overflow_write", "FAULTLESS_GUARD=all", NULL},
-             {"overflow_read", "FAULTLESS_GUARD=all", NULL},
-             {"overflow_write", "FAULTLESS_GUARD=1", NULL}),
-        ENDS(what_is_written_between_a_block_and_its_guard_is_found_by_free,
-             {"overflow_slack", "FAULTLESS_GUARD=all",
-              "free of a block with bytes overwritten behind its end"},
-             {"underflow", "FAULTLESS_GUARD=all",
-              "free of a block with bytes overwritten before its start"}),
-        ENDS(use_after_free_ends_it, {"used_write", "FAULTLESS_QUARANTINE=4G", NULL},
-             {"used_read", "FAULTLESS_QUARANTINE=4G", NULL},
-             {"used_after_realloc", "FAULTLESS_QUARANTINE=4G", NULL},
-             {"stale_after_free", "FAULTLESS_QUARANTINE=4G", NULL}),
-        ENDS(double_free_is_found_at_once_and_later,
-             {"double_now", "FAULTLESS_QUARANTINE=4G", no_block},
-             {"double_later", "FAULTLESS_QUARANTINE=4G", no_block},
-             {"double_elsewhere", "FAULTLESS_QUARANTINE=4G", no_block},
-             {"double_now", "FAULTLESS_GUARD=all", no_block},
-             {"double_now", "FAULTLESS_FILL=junk", no_block}),
-        cmocka_unit_test(what_is_no_block_is_not_freed),
-        cmocka_unit_test(a_sized_free_must_name_the_size_and_the_alignment),
-        cmocka_unit_test(sized_frees_that_are_right_pass),
-        cmocka_unit_test(mistakes_in_sized_frees_pass_without_the_option),
-        cmocka_unit_test(nothing_of_a_freed_block_is_left_to_the_next),
-        cmocka_unit_test(junk_is_in_what_malloc_gives_and_not_in_what_calloc_gives),
-        cmocka_unit_test(a_child_of_fork_finds_what_its_parent_freed),
-        cmocka_unit_test(a_sample_guards_some),
-        cmocka_unit_test(guards_need_no_advice),
-        cmocka_unit_test(a_program_without_a_mistake_runs_as_ever),
-        cmocka_unit_test(real_programs_give_the_same_output),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+ENDS(what_is_written_or_read_beyond_a_block_ends_it,
+     {"overflow_write", "FAULTLESS_GUARD=all", NULL},
+     {"overflow_read", "FAULTLESS_GUARD=all", NULL}, {"overflow_write", "FAULTLESS_GUARD=1", NULL})
+ENDS(what_is_written_between_a_block_and_its_guard_is_found_by_free,
+     {"overflow_slack", "FAULTLESS_GUARD=all",
+      "free of a block with bytes overwritten behind its end"},
+     {"underflow", "FAULTLESS_GUARD=all",
+      "free of a block with bytes overwritten before its start"})
+ENDS(use_after_free_ends_it, {"used_write", "FAULTLESS_QUARANTINE=4G", NULL},
+     {"used_read", "FAULTLESS_QUARANTINE=4G", NULL},
+     {"used_after_realloc", "FAULTLESS_QUARANTINE=4G", NULL},
+     {"stale_after_free", "FAULTLESS_QUARANTINE=4G", NULL})
+ENDS(double_free_is_found_at_once_and_later, {"double_now", "FAULTLESS_QUARANTINE=4G", no_block},
+     {"double_later", "FAULTLESS_QUARANTINE=4G", no_block},
+     {"double_elsewhere", "FAULTLESS_QUARANTINE=4G", no_block},
+     {"double_now", "FAULTLESS_GUARD=all", no_block},
+     {"double_now", "FAULTLESS_FILL=junk", no_block})
+
+CASES_MAIN()

@@ -8,21 +8,17 @@ static const char *const keeps[] = {"2", "4", "16"};
 
 static void holds_little_more(const char *kib, const char *keep, const char *order, const char *how)
 {
-    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_held", kib, keep, order, how),
-                                            FL_ENV("FAULTLESS_DECAY_MS=400"));
-
-    print_message("           %s KiB, 1 of %s kept, %s, %s: %s", kib, keep, order, how, r->out);
-    fl_run_assert_active(r);
+    FL_ACTIVE(FL_ARGV("victim_held", kib, keep, order, how), FL_ENV("FAULTLESS_DECAY_MS=400"));
 }
 
-static void all_sizes(void **state)
+static void all_sizes(const char *how)
 {
     size_t by = fl_rung()[0] != '\0' ? 2 : 1; /* on each rung some */
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i += by) {
         for (size_t k = 0; k < sizeof keeps / sizeof keeps[0]; k += by) {
-            holds_little_more(sizes[i], keeps[k], "strided", *state);
-            holds_little_more(sizes[i], keeps[k], "random", *state);
+            holds_little_more(sizes[i], keeps[k], "strided", how);
+            holds_little_more(sizes[i], keeps[k], "random", how);
         }
     }
 }
@@ -35,18 +31,14 @@ enum { TABLES_KIB = 4096 };
 static void stays(const char *how, const char *env)
 {
     const struct fl_run *r =
-        fl_preload_run(FL_ARGV("victim_kept", how), FL_ENV("FAULTLESS_DECAY_MS=40", env));
-
-    print_message("           %s %s: %s", how, env != NULL ? env : "", r->out);
-    fl_run_assert_clean(r);
+        FL_CLEAN(FL_ARGV("victim_kept", how), FL_ENV("FAULTLESS_DECAY_MS=40", env));
     assert_in_range(fl_run_said(r, "faults "), 0, OTHERS_MOST);
 }
 
 /* Locked, or with glibc's trimming off, free memory is there again without a fault, as glibc's is.
  */
-static void what_the_program_wants_kept_stays(void **state)
+CASE(what_the_program_wants_kept_stays)
 {
-    (void)state;
     stays("lock", NULL);
     stays("number", NULL);
     stays("trim", NULL);
@@ -55,41 +47,27 @@ static void what_the_program_wants_kept_stays(void **state)
 }
 
 /* Its first trims give all back. */
-static void a_loop_that_trims_keeps_what_its_steps_use(void **state)
+CASE(a_loop_that_trims_keeps_what_its_steps_use)
 {
     static const char *const env[] = {"FAULTLESS_DECAY_MS=3600000", NULL};
-    (void)state;
-    const struct fl_run *each = fl_preload_run(FL_ARGV("victim_trim", "each"), env);
-    print_message("           %s", each->out);
-    fl_run_assert_active(each);
+    const struct fl_run *each = FL_ACTIVE(FL_ARGV("victim_trim", "each"), env);
     assert_in_range(fl_run_said(each, "faults in "), 0, FEW_STEPS);
     long held = fl_run_said(each, "held ");
     const struct fl_run *plain = fl_plain_run(FL_ARGV("victim_trim", "each"));
-    print_message("           glibc: %s", plain->out);
     assert_in_range(held, 0, fl_run_said(plain, "held ") + TABLES_KIB);
 }
 
-static void or_gives_all_back_where_the_user_says_so(void **state)
+CASE(or_gives_all_back_where_the_user_says_so)
 {
-    (void)state;
     const struct fl_run *r =
-        fl_preload_run(FL_ARGV("victim_trim", "each"), FL_ENV("FAULTLESS_TRIM=give"));
-    fl_run_assert_active(r);
+        FL_ACTIVE(FL_ARGV("victim_trim", "each"), FL_ENV("FAULTLESS_TRIM=give"));
     assert_in_range(fl_run_said(r, "faults in "), STEPS - FEW_STEPS, STEPS);
-    r = fl_preload_run(FL_ARGV("victim_trim", "each"), FL_ENV("FAULTLESS_TRIM=ignore"));
-    fl_run_assert_active(r);
+    r = FL_ACTIVE(FL_ARGV("victim_trim", "each"), FL_ENV("FAULTLESS_TRIM=ignore"));
     assert_in_range(fl_run_said(r, "faults in "), 0, FEW_STEPS);
     assert_in_range(fl_run_said(r, "held "), 10 * 1024, LONG_MAX); /* until it has aged */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        FL_CASE(at_once_after_malloc_trim, all_sizes, "trim"),
-        FL_CASE(when_it_is_old, all_sizes, "decay"),
-        cmocka_unit_test(what_the_program_wants_kept_stays),
-        cmocka_unit_test(a_loop_that_trims_keeps_what_its_steps_use),
-        cmocka_unit_test(or_gives_all_back_where_the_user_says_so),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASE_IS(at_once_after_malloc_trim, all_sizes("trim"))
+CASE_IS(when_it_is_old, all_sizes("decay"))
+
+CASES_MAIN()

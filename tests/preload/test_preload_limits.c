@@ -3,7 +3,6 @@
 #include "run.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -26,30 +25,19 @@ static void no_thp(void *arg)
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 }
 
-enum { OVERHEAD_MIB = 6 }; /* the library, its boot area and the first descriptors */
-
-/* The same program, under the same limit, gets at least `percent` of what it gets from glibc, each
- * time, but for a few MiB that every process pays. */
+/* The same program under the same limit. */
 static void nearly_as_much(struct limit l, const char *const argv[], long percent)
 {
-    static const char *const words[] = {"first ", "again ", "small "};
-    const struct fl_how ours = {.argv = argv, .in_child = set_limit, .arg = &l};
-    const struct fl_how plain = {.argv = argv, .in_child = set_limit, .arg = &l, .preload = ""};
-    const struct fl_run *a = fl_run_how(&ours), *b = fl_run_how(&plain);
+    const struct fl_run *ours = FL_RUN(argv, .in_child = set_limit, .arg = &l);
+    const struct fl_run *plain = FL_RUN(argv, .in_child = set_limit, .arg = &l, .preload = "");
+    bool has_small = strstr(plain->out, "small ") != NULL;
 
-    for (size_t i = 0; i < 3 && fl_run_said(b, words[i]) >= 0; i++) {
-        print_message("           limit %zu MiB, blocks of %s KiB: %s%ld MiB, glibc %ld MiB\n",
-                      l.mib, argv[1], words[i], fl_run_said(a, words[i]), fl_run_said(b, words[i]));
-    }
-    fl_run_assert_clean(b);
-    fl_run_assert_clean(a);
-    for (size_t i = 0; i < 3 && fl_run_said(b, words[i]) >= 0; i++) {
-        assert_true((fl_run_said(a, words[i]) + OVERHEAD_MIB) * 100 >=
-                    fl_run_said(b, words[i]) * percent);
-    }
+    fl_run_assert_as_much(ours, plain, percent,
+                          has_small ? FL_ARGV("first ", "again ", "small ")
+                                    : FL_ARGV("first ", "again "));
 }
 
-static void limits_are_used_nearly_in_full(void **state)
+CASE(limits_are_used_nearly_in_full)
 {
     static const struct {
         struct limit limit;
@@ -63,7 +51,6 @@ static void limits_are_used_nearly_in_full(void **state)
     };
     size_t n = sizeof rows / sizeof rows[0];
 
-    (void)state;
     for (size_t i = 0; i < (fl_rung()[0] == '\0' ? n : n - 2); i++) {
         nearly_as_much(rows[i].limit, FL_ARGV("victim_fill", rows[i].kib, rows[i].touched, "9999"),
                        rows[i].percent);
@@ -71,37 +58,31 @@ static void limits_are_used_nearly_in_full(void **state)
 }
 
 /* So small that no window can be had: everything passes through. */
-static void a_tiny_address_space_still_runs(void **state)
+CASE(a_tiny_address_space_still_runs)
 {
-    (void)state;
     for (size_t mib = 8; mib <= 96; mib += 8) {
         nearly_as_much((struct limit){RLIMIT_AS, mib}, FL_ARGV("victim_fill", "100", "100", "9999"),
                        95);
     }
 }
 
-static void a_program_may_limit_itself(void **state)
+CASE(a_program_may_limit_itself)
 {
-    (void)state;
     nearly_as_much((struct limit){RLIMIT_CORE, 0},
                    FL_ARGV("victim_fill", "1024", "100", "300", "late", "1024"), 90);
 }
 
 /* What was freed before counts, too: it goes back when the limit comes. */
-static void what_is_free_is_not_in_the_way_of_a_new_limit(void **state)
+CASE(what_is_free_is_not_in_the_way_of_a_new_limit)
 {
-    static const char *const modes[] = {"by_setrlimit", "by_prlimit", "by_number", NULL};
-    (void)state;
+    const char *const *modes = FL_ARGV("by_setrlimit", "by_prlimit", "by_number");
 
-    for (size_t i = 0; modes[i] != NULL; i++) {
-        fl_run_assert_clean(fl_plain_run(FL_ARGV("victim_limited", modes[i])));
-    }
+    fl_plain_modes("victim_limited", modes);
     fl_run_modes("victim_limited", modes, NULL);
 }
 
-static void small_requests_find_what_large_ones_left(void **state)
+CASE(small_requests_find_what_large_ones_left)
 {
-    (void)state;
     const struct limit limits[] = {{RLIMIT_AS, 512}, {RLIMIT_DATA, 512}};
 
     for (size_t i = 0; i < 2; i++) {
@@ -109,9 +90,8 @@ static void small_requests_find_what_large_ones_left(void **state)
     }
 }
 
-static void sparse_giants_stay_small(void **state)
+CASE(sparse_giants_stay_small)
 {
-    (void)state;
     fl_run_modes("victim_sparse",
                  FL_ARGV("by_malloc", "by_calloc", "by_memalign", "shrunk", "moved"), NULL);
     fl_run_modes("victim_sparse", FL_ARGV("by_malloc", "by_calloc"),
@@ -119,62 +99,36 @@ static void sparse_giants_stay_small(void **state)
 }
 
 /* What the kernel's own rule refuses glibc is refused here, too; what it allows is served. */
-static void what_exceeds_all_memory_is_as_without_us(void **state)
+CASE(what_exceeds_all_memory_is_as_without_us)
 {
-    (void)state;
     fl_run_assert_active(fl_run_same(&(struct fl_how){.argv = FL_ARGV("victim_beyond")}, ""));
 }
 
-static void eager_max_is_obeyed(void **state)
+CASE(eager_max_is_obeyed)
 {
-    (void)state;
-    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_sparse", "above_eager_max"),
-                                            FL_ENV("FAULTLESS_EAGER_MAX=32M"));
-    fl_run_assert_active(r);
+    const struct fl_run *r =
+        FL_ACTIVE(FL_ARGV("victim_sparse", "above_eager_max"), FL_ENV("FAULTLESS_EAGER_MAX=32M"));
     assert_true(fl_run_stat(r, "lazy") >= 1);
 }
 
-static void limit_is_obeyed(void **state)
+CASE(limit_is_obeyed)
 {
-    (void)state;
     const struct fl_run *r =
-        fl_preload_run(FL_ARGV("victim_sparse", "above_limit"), FL_ENV("FAULTLESS_LIMIT=64M"));
-    fl_run_assert_active(r);
+        FL_ACTIVE(FL_ARGV("victim_sparse", "above_limit"), FL_ENV("FAULTLESS_LIMIT=64M"));
     assert_true(fl_run_stat(r, "populated_peak_bytes") <= 64 << 20);
 }
 
-static void locked_memory_is_what_was_asked_for(void **state)
+CASE(locked_memory_is_what_was_asked_for)
 {
-    (void)state;
-    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_sparse", "locked"), NULL);
-    fl_run_assert_clean(r);
+    const struct fl_run *r = FL_CLEAN(FL_ARGV("victim_sparse", "locked"));
     if (strcmp(r->out, "a window\n") == 0) { /* else all is the next one's */
         fl_run_assert_active(r);
     }
 }
 
-static void without_huge_pages_all_is_served(void **state)
+CASE(without_huge_pages_all_is_served)
 {
-    (void)state;
-    const struct fl_how how = {.argv = FL_ARGV("victim_contents", "realloc_random"),
-                               .in_child = no_thp};
-    fl_run_assert_active(fl_run_how(&how));
+    FL_ACTIVE(FL_ARGV("victim_contents", "realloc_random"), .in_child = no_thp);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_are_used_nearly_in_full),
-        cmocka_unit_test(a_tiny_address_space_still_runs),
-        cmocka_unit_test(a_program_may_limit_itself),
-        cmocka_unit_test(what_is_free_is_not_in_the_way_of_a_new_limit),
-        cmocka_unit_test(small_requests_find_what_large_ones_left),
-        cmocka_unit_test(sparse_giants_stay_small),
-        cmocka_unit_test(what_exceeds_all_memory_is_as_without_us),
-        cmocka_unit_test(eager_max_is_obeyed),
-        cmocka_unit_test(limit_is_obeyed),
-        cmocka_unit_test(locked_memory_is_what_was_asked_for),
-        cmocka_unit_test(without_huge_pages_all_is_served),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

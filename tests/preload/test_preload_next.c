@@ -2,135 +2,97 @@
  * tell themselves. */
 #include "run.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 /* Behind us, in the victim's mode. */
 static const struct fl_run *with(const char *victim, const char *mode, const char *next)
 {
-    return fl_run_how(
-        &(struct fl_how){.argv = FL_ARGV(victim, mode), .preload = fl_in_order(FL_LIB_PATH, next)});
+    return FL_RUN(FL_ARGV(victim, mode), .preload = fl_in_order(FL_LIB_PATH, next));
 }
 
 static const char *usable(const struct fl_run *r)
 {
-    static char line[2][64];
-    static unsigned turn;
     const char *p = strstr(r->out, "usable ");
 
     assert_non_null(p);
-    snprintf(line[turn % 2], sizeof line[0], "%.*s", (int)strcspn(p, "\n"), p);
-    return line[turn++ % 2];
+    return text_as("%.*s", (int)strcspn(p, "\n"), p);
 }
 
-struct row {
-    const char *victim, *next, *asked;
-};
-
-static void follows(void **state)
+static void follows(const char *victim, const char *next, const char *asked)
 {
-    const struct row *row = *state;
-    const char *victim = row->victim, *next = row->next;
-    const struct fl_run *r = with(victim, "family", next);
-
-    fl_run_assert_active(r);
-    assert_non_null(strstr(r->out, row->asked));
-    assert_non_null(strstr(r->out, "small next\n"));
-    assert_non_null(strstr(r->out, "large other\n"));
+    const struct fl_run *r = fl_run_assert_active(with(victim, "family", next));
+    assert_says(r->out, asked);
+    assert_says(r->out, "small next\n");
+    assert_says(r->out, "large other\n");
     /* the sizes that the next allocator rounds to are its own */
-    const struct fl_run *alone = fl_run_how(
-        &(struct fl_how){.argv = FL_ARGV(victim), .preload = next[0] != '\0' ? next : ""});
-    fl_run_assert_clean(alone);
+    const struct fl_run *alone = FL_CLEAN(FL_ARGV(victim), .preload = next[0] != '\0' ? next : "");
     assert_string_equal(usable(r), usable(alone));
-    assert_non_null(
-        strstr(alone->out, next[0] != '\0' || victim[11] != '\0' ? "large next\n" : "large "));
+    assert_says(alone->out, next[0] != '\0' || victim[11] != '\0' ? "large next\n" : "large ");
 }
 
 /* What stands behind us makes calls by syscall(3), which is ours: what the library moves itself is
  * no doing of the program's, so that it moves again when it grows again. */
-static void pages_move_again_where_calls_are_made_by_number(void **state)
+CASE(pages_move_again_where_calls_are_made_by_number)
 {
-    (void)state;
     if (fl_rung()[0] != '\0') {
         return; /* once is enough: pages move by mremap here */
     }
-    const struct fl_run *r = fl_run_how(
-        &(struct fl_how){.argv = FL_ARGV("victim_next_moves"),
-                         .env = FL_ENV("FAULTLESS_DISABLE=move"),
-                         .preload = FL_LIB_PATH " " FL_VICTIM_DIR "/victim_by_number.so"});
-    fl_run_assert_clean(r);
-    print_message("           %s", r->out);
+    const struct fl_run *r =
+        FL_CLEAN(FL_ARGV("victim_next_moves"), .env = FL_ENV("FAULTLESS_DISABLE=move"),
+                 .preload = FL_LIB_PATH " " FL_VICTIM_DIR "/victim_by_number.so");
     assert_true(atoi(r->out) >= 2);
 }
 
 /* dlsym does not find the names of libc_malloc_debug, a program's reference does. Under
  * glibc.malloc.check its sizes are exact. */
-static void names_of_hidden_versions_follow(void **state)
+CASE(names_of_hidden_versions_follow)
 {
-    (void)state;
     const char *const *env = FL_ENV("GLIBC_TUNABLES=glibc.malloc.check=3");
     const char *const debug = "libc_malloc_debug.so.0";
-    const struct fl_run *r = fl_run_how(&(struct fl_how){.argv = FL_ARGV("victim_next", "family"),
-                                                         .preload = fl_in_order(FL_LIB_PATH, debug),
-                                                         .env = env});
-    fl_run_assert_active(r);
+    const struct fl_run *r = FL_ACTIVE(FL_ARGV("victim_next", "family"),
+                                       .preload = fl_in_order(FL_LIB_PATH, debug), .env = env);
     assert_string_equal(usable(r), "usable 33 1000");
-    r = fl_run_how(&(struct fl_how){.argv = FL_ARGV("victim_next"), .preload = debug, .env = env});
-    fl_run_assert_clean(r);
+    r = FL_CLEAN(FL_ARGV("victim_next"), .preload = debug, .env = env);
     assert_string_equal(usable(r), "usable 33 1000");
 }
 
 static const struct fl_run *partial(const char *shape, const char *before)
 {
-    char next[512];
+    const char *next = text_as("%s/victim_next_%s.so", FL_VICTIM_DIR, shape);
 
-    snprintf(next, sizeof next, "%s/victim_next_%s.so", FL_VICTIM_DIR, shape);
-    return fl_run_how(
-        &(struct fl_how){.argv = FL_ARGV("victim_partial"), .preload = fl_in_order(before, next)});
+    return FL_RUN(FL_ARGV("victim_partial"), .preload = fl_in_order(before, next));
 }
 
 /* Without us libc would serve what it lacks, and it would be handed that block. */
-static void an_allocator_without_aligned_names_is_not_mixed(void **state)
+CASE(an_allocator_without_aligned_names_is_not_mixed)
 {
-    (void)state;
-    const struct fl_run *r = partial("real", FL_LIB_PATH);
-
-    fl_run_assert_active(r);
-    assert_non_null(strstr(r->out, "malloc served 0: 1 1 0 1\n"));
-    assert_non_null(strstr(r->out, "\nmemalign refused 12: 0 0 0 0\n"));
-    assert_non_null(strstr(r->out, "\naligned_alloc refused 12: 0 0 0 0\n"));
-    assert_non_null(strstr(r->out, "\nposix_memalign refused 12: 0 0 0 0\n"));
-    assert_non_null(strstr(r->out, "\nvalloc refused 12: 0 0 0 0\n"));
-    assert_non_null(strstr(r->out, "\nusable 0\n"));
+    const struct fl_run *r = fl_run_assert_active(partial("real", FL_LIB_PATH));
+    assert_says(r->out, "malloc served 0: 1 1 0 1\n");
+    assert_says(r->out, "\nmemalign refused 12: 0 0 0 0\n");
+    assert_says(r->out, "\naligned_alloc refused 12: 0 0 0 0\n");
+    assert_says(r->out, "\nposix_memalign refused 12: 0 0 0 0\n");
+    assert_says(r->out, "\nvalloc refused 12: 0 0 0 0\n");
+    assert_says(r->out, "\nusable 0\n");
 }
 
-static void aligned_names_of_one_allocator_stand_in_for_each_other(void **state)
+CASE(aligned_names_of_one_allocator_stand_in_for_each_other)
 {
-    (void)state;
-    const struct fl_run *r = partial("real_posix", FL_LIB_PATH);
-
-    fl_run_assert_active(r);
+    const struct fl_run *r = fl_run_assert_active(partial("real_posix", FL_LIB_PATH));
     assert_null(strstr(r->out, "refused"));
-    assert_non_null(strstr(r->out, "\naligned_alloc served 0: 0 1 0 1\n"));
-    assert_non_null(strstr(r->out, "\nusable 0\n"));
+    assert_says(r->out, "\naligned_alloc served 0: 0 1 0 1\n");
+    assert_says(r->out, "\nusable 0\n");
 }
 
-static void what_a_tracer_traces_is_not_mixed_either(void **state)
+CASE(what_a_tracer_traces_is_not_mixed_either)
 {
-    (void)state;
     const char *const next = FL_LIB_PATH " " FL_VICTIM_DIR "/victim_next_malloc.so";
-    const struct fl_run *r = partial("real_posix", next);
-
-    fl_run_assert_active(r);
+    const struct fl_run *r = fl_run_assert_active(partial("real_posix", next));
     assert_null(strstr(r->out, "refused"));
-    assert_non_null(strstr(r->out, "malloc served 0: 2 1 0 1\n")); /* both count in one array */
-    assert_non_null(strstr(r->out, "\nmemalign served 0: 0 1 0 1\n"));
+    assert_says(r->out, "malloc served 0: 2 1 0 1\n"); /* both count in one array */
+    assert_says(r->out, "\nmemalign served 0: 0 1 0 1\n");
 }
 
 /* glibc judges, whichever allocator follows. */
-static void refusals_set_errno_as_glibc_does(void **state)
+CASE(refusals_set_errno_as_glibc_does)
 {
-    (void)state;
     const char *const nexts[] = {"",
                                  "libjemalloc.so.2",
                                  "libtcmalloc_minimal.so.4",
@@ -138,72 +100,61 @@ static void refusals_set_errno_as_glibc_does(void **state)
                                  FL_VICTIM_DIR "/victim_next_real.so",
                                  FL_VICTIM_DIR "/victim_next_real_posix.so"};
     for (size_t i = 0; i < sizeof nexts / sizeof nexts[0]; i++) {
-        print_message("           %s\n", nexts[i]);
         (void)fl_run_same(&(struct fl_how){.argv = FL_ARGV("victim_partial", "refused"),
                                            .preload = fl_in_order(FL_LIB_PATH, nexts[i])},
                           "");
     }
 }
 
-static void a_free_in_a_handler_stays_out_of_the_next_allocator(void **state)
+CASE(a_free_in_a_handler_stays_out_of_the_next_allocator)
 {
-    (void)state;
     const char *const preload = FL_LIB_PATH " " FL_VICTIM_DIR "/victim_locked_next.so";
     for (size_t i = 0; i < 3; i++) {
         const char *const mib[] = {"1", "40", "400"};
-        print_message("           %s MiB\n", mib[i]);
-        fl_run_assert_active(
-            fl_run_how(&(struct fl_how){.argv = FL_ARGV("victim_trapped", mib[i]),
-                                        .preload = preload,
-                                        .env = FL_ENV("FAULTLESS_EAGER_MAX=64M")}));
+        FL_ACTIVE(FL_ARGV("victim_trapped", mib[i]), .preload = preload,
+                  .env = FL_ENV("FAULTLESS_EAGER_MAX=64M"));
     }
 }
 
 static const struct fl_run *before_us(const char *first, const char *const *env)
 {
-    return fl_run_how(&(struct fl_how){
-        .argv = FL_ARGV("victim_next"), .preload = fl_in_order(first, FL_LIB_PATH), .env = env});
+    return FL_RUN(FL_ARGV("victim_next"), .preload = fl_in_order(first, FL_LIB_PATH), .env = env);
 }
 
 /* An allocator before us has every request: we serve none, and name it. A tracer passes them on. */
-static void an_allocator_in_front_is_named(void **state)
+CASE(an_allocator_in_front_is_named)
 {
-    (void)state;
-    const struct fl_run *r = before_us("libjemalloc.so.2", NULL);
-    fl_run_assert_clean(r);
+    const struct fl_run *r = fl_run_assert_clean(before_us("libjemalloc.so.2", NULL));
     assert_int_equal(fl_run_stat(r, "active"), 0);
     r = before_us("libjemalloc.so.2", FL_ENV("FAULTLESS_STATS=table"));
-    assert_non_null(strstr(r->err, "] victim_next: not served: the program's malloc is that of "));
-    assert_non_null(strstr(r->err, "libjemalloc.so.2, which comes first\n"));
+    assert_says(r->err, "] victim_next: not served: the program's malloc is that of ");
+    assert_says(r->err, "libjemalloc.so.2, which comes first\n");
     fl_run_assert_active(before_us(FL_VICTIM_DIR "/victim_next_malloc.so", NULL));
 }
 
 /* It passes small requests on: large ones would come here. */
-static void a_tracer_in_front_takes_nothing_away(void **state)
+CASE(a_tracer_in_front_takes_nothing_away)
 {
     const char *tracer = FL_VICTIM_DIR "/victim_next_malloc.so";
-    (void)state;
     const struct fl_run *r =
-        fl_run_how(&(struct fl_how){.argv = FL_ARGV("/usr/bin/setsid", "/bin/ls", "/"),
-                                    .preload = fl_in_order(tracer, FL_LIB_PATH),
-                                    .env = FL_ENV("FAULTLESS_STATS=1")});
-    assert_non_null(strstr(r->err, "] ls: nothing done: no request of 64K or more came here\n"));
+        FL_RUN(FL_ARGV("/usr/bin/setsid", "/bin/ls", "/"),
+               .preload = fl_in_order(tracer, FL_LIB_PATH), .env = FL_ENV("FAULTLESS_STATS=1"));
+    assert_says(r->err, "] ls: nothing done: no request of 64K or more came here\n");
 }
 
 /* A helper that a launcher has put another allocator in front of: its parent's line looks well. */
-static void a_helper_behind_an_allocator_says_so_once(void **state)
+CASE(a_helper_behind_an_allocator_says_so_once)
 {
     static const char *const argv[] = {
         "/bin/sh", "-c", "LD_PRELOAD=libjemalloc.so.2:$LD_PRELOAD /bin/true; :", NULL};
-    (void)state;
-    const struct fl_run *r = fl_preload_run(argv, FL_ENV("FAULTLESS_STATS=1"));
+    const struct fl_run *r = FL_RUN(argv, FL_ENV("FAULTLESS_STATS=1"));
     assert_int_equal(fl_run_lines(r->err), 1);
-    assert_non_null(strstr(r->err, "] true: not served: "));
-    r = fl_preload_run(argv, FL_ENV("FAULTLESS_STATS=json"));
+    assert_says(r->err, "] true: not served: ");
+    r = FL_RUN(argv, FL_ENV("FAULTLESS_STATS=json"));
     assert_int_equal(fl_run_lines(r->err), 1);
-    assert_non_null(strstr(r->err, "\"active\": 0"));
+    assert_says(r->err, "\"active\": 0");
     r = before_us("libjemalloc.so.2", FL_ENV("FAULTLESS_CONFIRM=1"));
-    assert_non_null(strstr(r->err, "faultless: not served, unless that passes requests on: "));
+    assert_says(r->err, "faultless: not served, unless that passes requests on: ");
     r = before_us("libjemalloc.so.2", NULL);
     assert_string_equal(r->err, "");
 }
@@ -230,15 +181,12 @@ static void as_alone(const char *victim, const char *preload, const char *alone,
     }
 }
 
-static void a_tracer_on_either_side_sees_what_it_does_without_us(void **state)
+CASE(a_tracer_on_either_side_sees_what_it_does_without_us)
 {
-    (void)state;
     for (size_t s = 0; s < SHAPES; s++) {
         for (size_t v = 0; v < sizeof vias / sizeof vias[0]; v++) {
-            char tracer[512];
-            snprintf(tracer, sizeof tracer, "%s/victim_next_%s%s.so", FL_VICTIM_DIR, shapes[s],
-                     vias[v]);
-            print_message("           %s%s\n", shapes[s], vias[v]);
+            const char *tracer =
+                text_as("%s/victim_next_%s%s.so", FL_VICTIM_DIR, shapes[s], vias[v]);
             as_alone("victim_partial", fl_in_order(FL_LIB_PATH, tracer), tracer, true);
             if (s < IN_FRONT) {
                 as_alone("victim_partial", fl_in_order(tracer, FL_LIB_PATH), tracer,
@@ -248,80 +196,51 @@ static void a_tracer_on_either_side_sees_what_it_does_without_us(void **state)
     }
 }
 
-static void a_program_with_some_names_of_its_own_does_what_it_does_without_us(void **state)
+CASE(a_program_with_some_names_of_its_own_does_what_it_does_without_us)
 {
-    (void)state;
     for (size_t s = 0; s < IN_FRONT; s++) {
         for (size_t v = 0; v < sizeof vias / sizeof vias[0]; v++) {
-            char victim[128];
-            snprintf(victim, sizeof victim, "victim_partial_%s%s", shapes[s],
-                     vias[v][0] != '\0' ? vias[v] : "_next");
-            print_message("           %s\n", victim);
-            as_alone(victim, FL_LIB_PATH, "", vias[v][0] == '\0');
+            const char *via = vias[v][0] != '\0' ? vias[v] : "_next";
+            as_alone(text_as("victim_partial_%s%s", shapes[s], via), FL_LIB_PATH, "",
+                     vias[v][0] == '\0');
         }
     }
 }
 
 /* A stub in the program, which goes to our malloc, is no other malloc. */
-static void a_program_that_takes_the_address_of_malloc_is_ours(void **state)
+CASE(a_program_that_takes_the_address_of_malloc_is_ours)
 {
-    (void)state;
-    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_address"), NULL);
-    fl_run_assert_clean(r);
+    const struct fl_run *r = FL_CLEAN(FL_ARGV("victim_address"));
     assert_int_equal(fl_run_stat(r, "active"), 1);
-    r = fl_preload_run(FL_ARGV("victim_address"), FL_ENV("FAULTLESS_STATS=table"));
-    assert_non_null(strstr(r->err, "came here\n"));
+    r = FL_RUN(FL_ARGV("victim_address"), FL_ENV("FAULTLESS_STATS=table"));
+    assert_says(r->err, "came here\n");
 }
 
 /* It has to see each block, and its wrappers of other functions are not ready at our start when it
  * is behind us. */
-static void a_sanitizers_runtime_serves_all_as_without_us(void **state)
+CASE(a_sanitizers_runtime_serves_all_as_without_us)
 {
-    (void)state;
     static const char *const victims[] = {"victim_sanitized_leak", "victim_sanitized_thread"};
 
     for (size_t i = 0; i < sizeof victims / sizeof victims[0]; i++) {
-        char path[512];
-
-        snprintf(path, sizeof path, "%s/%s", FL_VICTIM_DIR, victims[i]);
-        if (access(path, X_OK) != 0 || fl_plain_run(FL_ARGV(victims[i]))->exit_status != 0) {
+        if (access(text_as("%s/%s", FL_VICTIM_DIR, victims[i]), X_OK) != 0 ||
+            fl_plain_run(FL_ARGV(victims[i]))->exit_status != 0) {
             print_message("           %s cannot run here\n", victims[i]);
             continue;
         }
-        const struct fl_run *r = fl_preload_run(FL_ARGV(victims[i]), NULL);
-        fl_run_assert_clean(r);
+        const struct fl_run *r = FL_CLEAN(FL_ARGV(victims[i]));
         assert_string_equal(r->out, "through\n");
     }
 }
 
-#define FOLLOWS(name, ...) FL_CASE(name, follows, (&(const struct row){__VA_ARGS__}))
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        FOLLOWS(glibc_follows, "victim_next", "", "asked glibc\n"),
-        FOLLOWS(jemalloc_follows, "victim_next", "libjemalloc.so.2", "asked jemalloc\n"),
-        FOLLOWS(tcmalloc_follows, "victim_next", "libtcmalloc_minimal.so.4", "asked tcmalloc\n"),
-        FOLLOWS(mimalloc_follows, "victim_next", FL_MIMALLOC, "asked mimalloc\n"),
-        cmocka_unit_test(pages_move_again_where_calls_are_made_by_number),
+CASE_IS(glibc_follows, follows("victim_next", "", "asked glibc\n"))
+CASE_IS(jemalloc_follows, follows("victim_next", "libjemalloc.so.2", "asked jemalloc\n"))
+CASE_IS(tcmalloc_follows, follows("victim_next", "libtcmalloc_minimal.so.4", "asked tcmalloc\n"))
+CASE_IS(mimalloc_follows, follows("victim_next", FL_MIMALLOC, "asked mimalloc\n"))
 #ifdef FL_HAVE_JEMALLOC
-        /* redis-server is such a program */
-        FOLLOWS(a_program_linked_to_jemalloc_keeps_it, "victim_next_linked", "",
-                "asked jemalloc\n"),
+/* redis-server is such a program */
+CASE_IS(a_program_linked_to_jemalloc_keeps_it,
+        follows("victim_next_linked", "", "asked jemalloc\n"))
 #endif
-        cmocka_unit_test(names_of_hidden_versions_follow),
-        cmocka_unit_test(an_allocator_without_aligned_names_is_not_mixed),
-        cmocka_unit_test(aligned_names_of_one_allocator_stand_in_for_each_other),
-        cmocka_unit_test(what_a_tracer_traces_is_not_mixed_either),
-        cmocka_unit_test(refusals_set_errno_as_glibc_does),
-        cmocka_unit_test(a_free_in_a_handler_stays_out_of_the_next_allocator),
-        cmocka_unit_test(an_allocator_in_front_is_named),
-        cmocka_unit_test(a_tracer_in_front_takes_nothing_away),
-        cmocka_unit_test(a_helper_behind_an_allocator_says_so_once),
-        cmocka_unit_test(a_tracer_on_either_side_sees_what_it_does_without_us),
-        cmocka_unit_test(a_program_with_some_names_of_its_own_does_what_it_does_without_us),
-        cmocka_unit_test(a_program_that_takes_the_address_of_malloc_is_ours),
-        cmocka_unit_test(a_sanitizers_runtime_serves_all_as_without_us),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+
+CASES_MAIN()

@@ -1,15 +1,13 @@
 /* The options, as a person sees them: lines on stderr, exit statuses, what is switched off. */
 #include "run.h"
 
-#include <stdlib.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 static const struct fl_run *with(const char *a, const char *b)
 {
     const char *const env[] = {a, b, NULL};
 
-    return fl_preload_run(FL_ARGV("victim_names", "f_malloc"), env);
+    return FL_RUN(FL_ARGV("victim_names", "f_malloc"), env);
 }
 
 struct row {
@@ -17,13 +15,11 @@ struct row {
 };
 
 /* One line, and the default serves. */
-static void says(void **state)
+static void says(const struct row *row)
 {
-    for (const struct row *row = *state; row->entry != NULL; row++) {
-        char want[256];
+    for (; row->entry != NULL; row++) {
         const struct fl_run *r = with(row->entry, NULL);
-        snprintf(want, sizeof want, "faultless: %s\n", row->line);
-        assert_string_equal(r->err, want);
+        assert_string_equal(r->err, text_as("faultless: %s\n", row->line));
         assert_int_equal(r->exit_status, 0);
         assert_int_equal(fl_run_stat(r, "requests"), 1);
     }
@@ -50,9 +46,8 @@ static const struct row unknown_names[] = {
     {NULL, NULL},
 };
 
-static void strict_ends_the_process(void **state)
+CASE(strict_ends_the_process)
 {
-    (void)state;
     const struct fl_run *r = with("FAULTLESS_STRICT=1", "FAULTLESS_THRESHOLD=much");
     assert_int_equal(r->exit_status, 1);
     assert_int_equal(fl_run_lines(r->err), 1);
@@ -62,7 +57,7 @@ static void strict_ends_the_process(void **state)
     fl_run_assert_active(with("FAULTLESS_STRICT=1", "FAULTLESS_THRESHOLD=1M"));
 }
 
-static void confirm_prints_each_option_once(void **state)
+CASE(confirm_prints_each_option_once)
 {
     static const char *const lines[] = {"faultless: FAULTLESS_THRESHOLD=1M (environment)\n",
                                         "faultless: FAULTLESS_DECAY_MS=10000 (default)\n",
@@ -71,11 +66,10 @@ static void confirm_prints_each_option_once(void **state)
                                         "faultless: FAULTLESS_STRICT=0 (default)\n",
                                         "faultless: FAULTLESS_STATS=/tmp/fl-preload-"};
     size_t options = 0;
-    (void)state;
     const struct fl_run *r = with("FAULTLESS_CONFIRM=1", "FAULTLESS_THRESHOLD=1M");
     assert_int_equal(r->exit_status, 0);
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        assert_non_null(strstr(r->err, lines[i]));
+        assert_says(r->err, lines[i]);
     }
     FILE *table = fopen(FL_SOURCE_DIR "/src/core/options.def", "r");
     assert_non_null(table);
@@ -86,61 +80,51 @@ static void confirm_prints_each_option_once(void **state)
     assert_int_equal(fl_run_lines(r->err), options);
 }
 
-static void disable_all_passes_everything_through(void **state)
+CASE(disable_all_passes_everything_through)
 {
-    (void)state;
-    const struct fl_run *r = with("FAULTLESS_DISABLE=all", NULL);
-    fl_run_assert_clean(r);
+    const struct fl_run *r = fl_run_assert_clean(with("FAULTLESS_DISABLE=all", NULL));
     assert_int_equal(fl_run_stat(r, "active"), 0);
     assert_int_equal(fl_run_stat(r, "requests"), 0);
 }
 
-static void each_word_of_disable_is_taken(void **state)
+CASE(each_word_of_disable_is_taken)
 {
     static const char *const words[] = {
         "thp",  "populate", "worker", "cache", "move",
         "uffd", "uring",    "numa",   "stock", "thp,populate,worker,cache"};
-    (void)state;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        char entry[128];
-        snprintf(entry, sizeof entry, "FAULTLESS_DISABLE=%s", words[i]);
-        print_message("           %s\n", words[i]);
-        fl_run_assert_active(with(entry, NULL));
+        fl_run_assert_active(with(text_as("FAULTLESS_DISABLE=%s", words[i]), NULL));
     }
 }
 
-static void log_info_says_what_was_chosen(void **state)
+CASE(log_info_says_what_was_chosen)
 {
-    (void)state;
     const struct fl_run *r = with("FAULTLESS_LOG=info", NULL);
     assert_int_equal(fl_run_lines(r->err), 2);
-    assert_non_null(strstr(r->err, "faultless: active: window "));
-    assert_non_null(strstr(r->err, "next allocator glibc\n"));
-    assert_non_null(strstr(r->err, "faultless: pages "));
+    assert_says(r->err, "faultless: active: window ");
+    assert_says(r->err, "next allocator glibc\n");
+    assert_says(r->err, "faultless: pages ");
     r = with("FAULTLESS_LOG=info", "FAULTLESS_DISABLE=move");
-    assert_non_null(strstr(r->err, "faultless: pages move by mremap: FAULTLESS_DISABLE\n"));
+    assert_says(r->err, "faultless: pages move by mremap: FAULTLESS_DISABLE\n");
     r = with("FAULTLESS_LOG=info", "FAULTLESS_DISABLE=uffd");
-    assert_non_null(strstr(r->err, "faultless: pages do not move: FAULTLESS_DISABLE\n"));
+    assert_says(r->err, "faultless: pages do not move: FAULTLESS_DISABLE\n");
     r = with("FAULTLESS_LOG=info", "FAULTLESS_DISABLE=all");
     assert_string_equal(r->err, "faultless: inactive: every request goes to the next allocator\n");
     assert_string_equal(with("FAULTLESS_LOG=none", NULL)->err, "");
 }
 
-static void stats_go_to_stderr_as_a_line(void **state)
+CASE(stats_go_to_stderr_as_a_line)
 {
     static const char *const words[] = {"1", "yes", "on", "true", "stderr", "summary"};
-    (void)state;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        char entry[64];
         int pid = 0, end = 0;
-        snprintf(entry, sizeof entry, "FAULTLESS_STATS=%s", words[i]);
         (void)unlink(words[i]);
-        const struct fl_run *r = with(entry, NULL);
+        const struct fl_run *r = with(text_as("FAULTLESS_STATS=%s", words[i]), NULL);
         assert_int_equal(r->exit_status, 0);
         assert_int_equal(fl_run_lines(r->err), 1);
         (void)sscanf(r->err, "faultless[%d] victim_names: 1 large request, %n", &pid, &end);
         assert_true(pid > 1 && end != 0);
-        assert_non_null(strstr(strstr(r->err, ", peak "), " of the process's "));
+        assert_says(strstr(r->err, ", peak "), " of the process's ");
         assert_string_equal(r->stats, "");
         assert_int_not_equal(access(words[i], F_OK), 0); /* it is no file's name */
     }
@@ -148,41 +132,36 @@ static void stats_go_to_stderr_as_a_line(void **state)
     assert_string_equal(with("FAULTLESS_STATS=off", NULL)->err, "");
 }
 
-static void stats_go_to_stderr_as_a_table(void **state)
+CASE(stats_go_to_stderr_as_a_table)
 {
-    (void)state;
     const struct fl_run *r = with("FAULTLESS_STATS=table", NULL);
     assert_int_equal(r->exit_status, 0);
     assert_int_equal(strncmp(r->err, "faultless[", 10), 0);
-    assert_non_null(strstr(r->err, "]: active 1 "));
-    assert_non_null(strstr(r->err, "]: requests 1 "));
+    assert_says(r->err, "]: active 1 ");
+    assert_says(r->err, "]: requests 1 ");
     assert_string_equal(r->stats, "");
 }
 
 /* As all of coreutils do. */
-static void a_program_that_closes_stderr_is_told_of(void **state)
+CASE(a_program_that_closes_stderr_is_told_of)
 {
-    (void)state;
-    const struct fl_run *r =
-        fl_preload_run(FL_ARGV("/bin/ls", "/"), FL_ENV("FAULTLESS_STATS=table"));
+    const struct fl_run *r = FL_RUN(FL_ARGV("/bin/ls", "/"), FL_ENV("FAULTLESS_STATS=table"));
     assert_int_equal(r->exit_status, 0);
-    assert_non_null(strstr(r->err, "] ls: nothing done: no request of 64K or more came here\n"));
-    r = fl_preload_run(FL_ARGV("/bin/ls", "/"),
-                       FL_ENV("FAULTLESS_STATS=table", "FAULTLESS_THRESHOLD=4K"));
-    assert_non_null(strstr(r->err, "]: active 1 "));
+    assert_says(r->err, "] ls: nothing done: no request of 64K or more came here\n");
+    r = FL_RUN(FL_ARGV("/bin/ls", "/"), FL_ENV("FAULTLESS_STATS=table", "FAULTLESS_THRESHOLD=4K"));
+    assert_says(r->err, "]: active 1 ");
 }
 
-static void helpers_that_did_nothing_say_nothing(void **state)
+CASE(helpers_that_did_nothing_say_nothing)
 {
-    (void)state;
-    const struct fl_run *r = fl_preload_run(FL_ARGV("/bin/sh", "-c", "/bin/true & /bin/true; wait"),
-                                            FL_ENV("FAULTLESS_STATS=1"));
+    const struct fl_run *r = FL_RUN(FL_ARGV("/bin/sh", "-c", "/bin/true & /bin/true; wait"),
+                                    FL_ENV("FAULTLESS_STATS=1"));
     assert_int_equal(r->exit_status, 0);
     assert_string_equal(r->err, "");
     /* What a shell with job control starts leads a process group. */
-    r = fl_preload_run(FL_ARGV("/usr/bin/setsid", "/bin/true"), FL_ENV("FAULTLESS_STATS=1"));
+    r = FL_RUN(FL_ARGV("/usr/bin/setsid", "/bin/true"), FL_ENV("FAULTLESS_STATS=1"));
     assert_int_equal(fl_run_lines(r->err), 1);
-    assert_non_null(strstr(r->err, "] true: nothing done: no request of 64K or more came here\n"));
+    assert_says(r->err, "] true: nothing done: no request of 64K or more came here\n");
 }
 
 /* Linux 6.18's exception leaves them to memory that is advised, as ours is. */
@@ -191,7 +170,7 @@ static void refuse_thp(void *flags)
     (void)prctl(PR_SET_THP_DISABLE, 1, *(const unsigned long *)flags, 0, 0);
 }
 
-static void the_line_says_that_huge_pages_are_off(void **state)
+CASE(the_line_says_that_huge_pages_are_off)
 {
     static const unsigned long all = 0, except_advised = 2;
     static const char text[] = ", no huge pages (PR_SET_THP_DISABLE, by the program or what "
@@ -200,32 +179,25 @@ static void the_line_says_that_huge_pages_are_off(void **state)
                          .env = FL_ENV("FAULTLESS_STATS=1"),
                          .in_child = refuse_thp,
                          .arg = (void *)(uintptr_t)&all};
-    (void)state;
-    assert_non_null(strstr(fl_run_how(&how)->err, text));
+    assert_says(fl_run_how(&how)->err, text);
     how.arg = (void *)(uintptr_t)&except_advised; /* an older kernel refuses that: nothing is off */
     assert_null(strstr(fl_run_how(&how)->err, text));
-    assert_non_null(strstr(fl_run_how(&how)->err, ", peak "));
+    assert_says(fl_run_how(&how)->err, ", peak ");
 }
 
-static void names_of_files_have_the_pid_and_the_rank(void **state)
+CASE(names_of_files_have_the_pid_and_the_rank)
 {
-    char entry[96], shell[160];
-    const char *folder = fl_folder();
-    (void)state;
-    snprintf(entry, sizeof entry, "FAULTLESS_STATS=%s/%%p-%%r", folder);
-    snprintf(shell, sizeof shell, "/bin/true; ls %s | sed 's/[0-9]*-/PID-/'", folder);
-    const struct fl_run *r =
-        fl_preload_run(FL_ARGV("/bin/sh", "-c", shell), FL_ENV(entry, "RANK=3"));
+    const char *folder = fl_folder(), *entry = text_as("FAULTLESS_STATS=%s/%%p-%%r", folder);
+    const char *shell = text_as("/bin/true; ls %s | sed 's/[0-9]*-/PID-/'", folder);
+    const struct fl_run *r = FL_RUN(FL_ARGV("/bin/sh", "-c", shell), FL_ENV(entry, "RANK=3"));
     assert_string_equal(r->out, "PID-3\n");
 }
 
-static void a_file_for_prometheus_is_replaced(void **state)
+CASE(a_file_for_prometheus_is_replaced)
 {
-    char entry[96];
     const char *folder = fl_folder();
-    (void)state;
-    snprintf(entry, sizeof entry, "FAULTLESS_STATS=%s/a.prom", folder);
     for (int i = 0; i < 2; i++) {
+        const char *entry = text_as("FAULTLESS_STATS=%s/a.prom", folder);
         assert_int_equal(with(entry, NULL)->exit_status, 0);
     }
     const char *type = "# TYPE faultless_requests_total counter\n";
@@ -234,27 +206,25 @@ static void a_file_for_prometheus_is_replaced(void **state)
     assert_null(strstr(first + 1, type));
 }
 
-static void confirm_says_what_is_in_force(void **state)
+CASE(confirm_says_what_is_in_force)
 {
-    (void)state;
     const struct fl_run *r = with("FAULTLESS_CONFIRM=1", "FAULTLESS_LIMIT=8GB");
-    assert_non_null(strstr(r->err, "faultless: FAULTLESS_LIMIT=8G (environment)\n"));
-    assert_non_null(strstr(r->err, "faultless: FAULTLESS_HOST_SHARE=1 (automatic)\n"));
-    assert_non_null(strstr(r->err, "faultless: FAULTLESS_EAGER_MAX=on touch (automatic)\n"));
+    assert_says(r->err, "faultless: FAULTLESS_LIMIT=8G (environment)\n");
+    assert_says(r->err, "faultless: FAULTLESS_HOST_SHARE=1 (automatic)\n");
+    assert_says(r->err, "faultless: FAULTLESS_EAGER_MAX=on touch (automatic)\n");
     r = with("FAULTLESS_CONFIRM=1", NULL);
     const char *limit = strstr(r->err, "FAULTLESS_LIMIT=");
     assert_non_null(limit);
     assert_true(atoll(limit + strlen("FAULTLESS_LIMIT=")) > 0);
-    assert_non_null(strstr(limit, "(automatic)\n"));
+    assert_says(limit, "(automatic)\n");
 }
 
-static void stats_append_a_line_a_process(void **state)
+CASE(stats_append_a_line_a_process)
 {
-    (void)state;
     const struct fl_run *r = with(NULL, NULL);
     assert_int_equal(fl_run_lines(r->stats), 1);
     assert_int_equal(strncmp(r->stats, "{\"pid\": ", 8), 0);
-    assert_non_null(strstr(r->stats, "\"program\": \"victim_names\""));
+    assert_says(r->stats, "\"program\": \"victim_names\"");
     r = with("FAULTLESS_STATS=/no/such/folder/file", NULL);
     assert_int_equal(r->exit_status, 0);
     assert_string_equal(
@@ -263,91 +233,62 @@ static void stats_append_a_line_a_process(void **state)
 
 static const struct fl_run *steps_with(const char *entry)
 {
-    return fl_preload_run(FL_ARGV("victim_steps", "fixed", "8", "declare"), FL_ENV(entry));
+    return FL_RUN(FL_ARGV("victim_steps", "fixed", "8", "declare"), FL_ENV(entry));
 }
 
 /* A child that does nothing does not write over it. */
-static void a_timeline_is_a_trace_of_what_was_done(void **state)
+CASE(a_timeline_is_a_trace_of_what_was_done)
 {
-    char entry[64];
     size_t steps = 0;
-    const char *folder = fl_folder();
-    (void)state;
-    snprintf(entry, sizeof entry, "FAULTLESS_TIMELINE=%s/t", folder);
+    const char *folder = fl_folder(), *entry = text_as("FAULTLESS_TIMELINE=%s/t", folder);
     fl_run_assert_active(steps_with(entry));
-    fl_run_assert_clean(fl_preload_run(FL_ARGV("/bin/true"), FL_ENV(entry)));
+    FL_CLEAN(FL_ARGV("/bin/true"), FL_ENV(entry));
     const char *text = fl_text_of(folder, "t");
     for (const char *at = text; (at = strstr(at, "\"name\":\"step\"")) != NULL; at++) {
         steps++;
     }
     assert_int_equal(steps, 8);
-    assert_non_null(strstr(text, "{\"name\":\"victim_steps\","));
+    assert_says(text, "{\"name\":\"victim_steps\",");
     const struct fl_run *r = steps_with("FAULTLESS_TIMELINE=/no/such/folder/t");
     assert_int_equal(r->exit_status, 0);
     assert_string_equal(
         r->err, "faultless: FAULTLESS_TIMELINE=/no/such/folder/t cannot be written, error 2\n");
 }
 
-static void steps_that_cannot_be_written_are_told_of_once(void **state)
+CASE(steps_that_cannot_be_written_are_told_of_once)
 {
-    (void)state;
     const struct fl_run *r = steps_with("FAULTLESS_TRACE=/no/such/folder");
     assert_int_equal(r->exit_status, 0);
     assert_string_equal(r->err, "faultless: the folder of FAULTLESS_TRACE cannot be written to\n");
 }
 
-static void the_threshold_is_where_it_is_set(void **state)
+CASE(the_threshold_is_where_it_is_set)
 {
-    (void)state;
     assert_int_equal(fl_run_stat(with("FAULTLESS_THRESHOLD=4M", NULL), "requests"), 0);
     assert_int_equal(fl_run_stat(with("FAULTLESS_THRESHOLD=3M", NULL), "requests"), 1);
 }
 
 /* A process without large requests is left alone. */
-static void small_requests_cost_nothing_of_ours(void **state)
+CASE(small_requests_cost_nothing_of_ours)
 {
     static const char *const counts[] = {"0", "3000"};
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
-        const struct fl_run *r = fl_preload_run(FL_ARGV("victim_true", counts[i]), NULL);
+        const struct fl_run *r = FL_RUN(FL_ARGV("victim_true", counts[i]));
         const struct fl_run *plain = fl_plain_run(FL_ARGV("victim_true", counts[i]));
         fl_run_assert_clean(r);
         assert_int_equal(fl_run_stat(r, "requests"), 0);
         assert_int_equal(fl_run_stat(r, "populate_bytes"), 0);
         assert_int_equal(fl_run_stat(r, "populated_peak_bytes"), 0);
-        print_message("           %s           glibc: %s", r->out, plain->out);
         assert_int_equal(fl_run_said(r, "threads "), 1);
         /* ten of them are our library and libdl's kin */
         assert_in_range(fl_run_said(r, "maps "), 1, fl_run_said(plain, "maps ") + 16);
         /* What of the library's file is mapped is all processes'; how much is by the page cache. */
         assert_in_range(fl_run_said(r, "own "), 1, fl_run_said(plain, "own ") + 256);
     }
-    fl_run_assert_clean(fl_preload_run(FL_ARGV("/bin/true"), NULL));
+    FL_CLEAN(FL_ARGV("/bin/true"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        FL_CASE(a_wrong_value_has_one_line_and_the_default, says, wrong_values),
-        FL_CASE(an_unknown_name_has_one_line_with_the_nearest, says, unknown_names),
-        cmocka_unit_test(strict_ends_the_process),
-        cmocka_unit_test(confirm_prints_each_option_once),
-        cmocka_unit_test(disable_all_passes_everything_through),
-        cmocka_unit_test(each_word_of_disable_is_taken),
-        cmocka_unit_test(log_info_says_what_was_chosen),
-        cmocka_unit_test(stats_go_to_stderr_as_a_line),
-        cmocka_unit_test(stats_go_to_stderr_as_a_table),
-        cmocka_unit_test(a_program_that_closes_stderr_is_told_of),
-        cmocka_unit_test(helpers_that_did_nothing_say_nothing),
-        cmocka_unit_test(the_line_says_that_huge_pages_are_off),
-        cmocka_unit_test(names_of_files_have_the_pid_and_the_rank),
-        cmocka_unit_test(a_file_for_prometheus_is_replaced),
-        cmocka_unit_test(confirm_says_what_is_in_force),
-        cmocka_unit_test(stats_append_a_line_a_process),
-        cmocka_unit_test(a_timeline_is_a_trace_of_what_was_done),
-        cmocka_unit_test(steps_that_cannot_be_written_are_told_of_once),
-        cmocka_unit_test(the_threshold_is_where_it_is_set),
-        cmocka_unit_test(small_requests_cost_nothing_of_ours),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASE_IS(a_wrong_value_has_one_line_and_the_default, says(wrong_values))
+CASE_IS(an_unknown_name_has_one_line_with_the_nearest, says(unknown_names))
+
+CASES_MAIN()

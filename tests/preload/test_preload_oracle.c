@@ -3,8 +3,6 @@
  * test_soak_oracle_catches shows. FL_TEST_SEED=N replays one. */
 #include "run.h"
 
-#include <stdlib.h>
-
 static const char *operations(void)
 {
     return fl_rung()[0] == '\0' ? "1500000" : "300000";
@@ -13,37 +11,17 @@ static const char *operations(void)
 static void run(const char *seed, const char *env)
 {
     const char *replayed = getenv("FL_TEST_SEED");
-    const struct fl_run *r = fl_run_how(&(struct fl_how){
-        .argv = FL_ARGV("victim_oracle", operations(), replayed != NULL ? replayed : seed),
-        .env = FL_ENV(env),
-        .seconds = 240});
-
-    fl_run_assert_active(r);
+    const struct fl_run *r =
+        FL_ACTIVE(FL_ARGV("victim_oracle", operations(), replayed != NULL ? replayed : seed),
+                  .env = FL_ENV(env), .seconds = 240);
     assert_true(fl_run_said(r, "operations ") >= atol(operations()));
     assert_true(fl_run_said(r, "forks ") > 0);
     assert_true(fl_run_said(r, "signals ") > 0);
     /* Each child that exits adds its line; what it was forked with is in it, too. */
     assert_true(fl_run_stat(r, "plan_hits") > 0);
-    print_message("           %s", strstr(r->out, "operations "));
 }
 
-static void no_block_has_anothers_bytes(void **state)
-{
-    (void)state;
-    run("1", "FAULTLESS_STRICT=1");
-}
+CASE_IS(no_block_has_anothers_bytes, run("1", "FAULTLESS_STRICT=1"))
+CASE_IS(nor_while_idle_memory_goes_back_at_once, run("2", "FAULTLESS_DECAY_MS=4"))
 
-static void nor_while_idle_memory_goes_back_at_once(void **state)
-{
-    (void)state;
-    run("2", "FAULTLESS_DECAY_MS=4");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_block_has_anothers_bytes),
-        cmocka_unit_test(nor_while_idle_memory_goes_back_at_once),
-    };
-    return cmocka_run_group_tests_name("oracle", tests, NULL, NULL);
-}
+CASES_MAIN()

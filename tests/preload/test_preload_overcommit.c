@@ -7,10 +7,8 @@
 #include "run.h"
 
 #include <linux/capability.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 enum { LEAVE_MIB = 3000 };
 
@@ -24,8 +22,7 @@ static void without_admin(void *arg)
 
 static const struct fl_run *run(const char *const argv[], const char *preload)
 {
-    return fl_run_how(
-        &(struct fl_how){.argv = argv, .preload = preload, .in_child = without_admin});
+    return FL_RUN(argv, .preload = preload, .in_child = without_admin);
 }
 
 /* True when both ended well, the limit was met, and ours got nearly as much, each time. */
@@ -34,8 +31,6 @@ static bool is_nearly_as_much(const char *const argv[])
     const struct fl_run *plain = run(argv, ""), *ours = run(argv, NULL);
     long first = fl_run_said(plain, "first "), again = fl_run_said(plain, "again ");
 
-    print_message("           first %ld MiB, again %ld; glibc %ld, %ld\n",
-                  fl_run_said(ours, "first "), fl_run_said(ours, "again "), first, again);
     return plain->exit_status == 0 && ours->exit_status == 0 && ours->err[0] == '\0' &&
            first < 2 * LEAVE_MIB && fl_run_stat(ours, "requests") > 0 &&
            fl_run_said(ours, "first ") * 100 >= first * 75 &&
@@ -50,26 +45,17 @@ static void nearly_as_much(const char *const argv[])
     }
 }
 
-static void committed_memory_is_used_nearly_in_full(void **state)
+CASE(committed_memory_is_used_nearly_in_full)
 {
-    (void)state;
     nearly_as_much(FL_ARGV("victim_fill", "1024", "1", "9000"));
     nearly_as_much(FL_ARGV("victim_fill", "20000", "1", "9000"));
 }
 
-static void contents_hold(void **state)
+CASE(contents_hold)
 {
-    (void)state;
     fl_run_assert_active(run(FL_ARGV("victim_contents", "realloc_random"), NULL));
     fl_run_assert_active(run(FL_ARGV("victim_contents", "calloc_in_pieces"), NULL));
     fl_run_assert_active(run(FL_ARGV("victim_fork", "others_blocks"), NULL));
-}
-
-static int restore(void **state)
-{
-    (void)state;
-    fl_sysctl_restore();
-    return 0;
 }
 
 /* Else what is kept for those that have it is kept from this process too, and from its shell. */
@@ -84,10 +70,6 @@ static bool has_admin(void)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(committed_memory_is_used_nearly_in_full),
-        cmocka_unit_test(contents_hold),
-    };
     FL_SKIP_UNLESS(geteuid() == 0 && access("/proc/sys/vm/overcommit_memory", W_OK) == 0,
                    "test_preload_overcommit",
                    "needs to write /proc/sys/vm, as root of a machine may");
@@ -95,8 +77,7 @@ int main(void)
                    "needs CAP_SYS_ADMIN, which its victims alone must be without");
     long long limit = fl_read_number("/proc/meminfo", "CommitLimit:");
     long long committed = fl_read_number("/proc/meminfo", "Committed_AS:");
-    char reserve[32];
-    snprintf(reserve, sizeof reserve, "%lld", limit - committed - LEAVE_MIB * 1024LL);
+    const char *reserve = text_as("%lld", limit - committed - LEAVE_MIB * 1024LL);
     FL_SKIP_UNLESS(limit - committed > 2LL * LEAVE_MIB * 1024, "test_preload_overcommit",
                    "needs a machine with more memory: 6 GiB must be left of CommitLimit");
     if (!fl_sysctl_set("/proc/sys/vm/admin_reserve_kbytes", reserve) ||
@@ -104,5 +85,5 @@ int main(void)
         fl_sysctl_restore();
         FL_SKIP_UNLESS(false, "test_preload_overcommit", "needs to write /proc/sys/vm");
     }
-    return cmocka_run_group_tests(tests, NULL, restore);
+    return RUN_CASES(.group_teardown = fl_sysctl_restore);
 }

@@ -9,8 +9,8 @@
 #include <sys/vfs.h>
 
 enum { LIMIT_MIB = 576 }; /* below 512 MiB nothing that is free is kept */
-#define TWICE                                                                                      \
-    "2" /* each time a limit's worth of page cache is read: seconds where that is emulated */
+/* Each time a limit's worth of page cache is read: seconds where that is emulated. */
+#define TWICE "2"
 
 static const char *const folders[] = {FL_BUILD_DIR, "/var/tmp"};
 static const char *disk; /* the first of them whose files the kernel can drop from memory */
@@ -33,46 +33,34 @@ static void join_without_table(void *arg)
     fl_refuse(calls);
 }
 
-static void assert_says(const char *what, const char *times, void (*in_child)(void *),
-                        const char *disable)
+static void ends_with(const char *what, const char *times, void (*in_child)(void *),
+                      const char *disable)
 {
-    char entry[64];
     long long kills = fl_cgroup_kills();
 
-    snprintf(entry, sizeof entry, "FAULTLESS_DISABLE=%s", disable);
-    const struct fl_run *r = fl_run_how(&(struct fl_how){
-        .argv = FL_ARGV("victim_pressure", disk, times, fl_cgroup_limit_that_refuses()),
-        .env = FL_ENV("FAULTLESS_DECAY_MS=3600000", entry),
-        .in_child = in_child});
-    fl_run_assert_active(r);
+    const struct fl_run *r = FL_ACTIVE(
+        FL_ARGV("victim_pressure", disk, times, fl_cgroup_limit_that_refuses()),
+        .env = FL_ENV("FAULTLESS_DECAY_MS=3600000", text_as("FAULTLESS_DISABLE=%s", disable)),
+        .in_child = in_child);
     assert_string_equal(r->out, what);
     assert_true(fl_cgroup_kills() == kills);
 }
 
 /* Until it does: v2 counts each time that the limit is met, v1 each look in vain. */
-static void free_memory_goes_back_at_once(void **state)
-{
-    (void)state;
-    assert_says("released\n", "0", fl_cgroup_join, "");
-}
+CASE_IS(free_memory_goes_back_at_once, ends_with("released\n", "0", fl_cgroup_join, ""))
 
 /* So it was the pressure: nothing else gives it back. */
-static void without_a_listener_it_stays(void **state)
+CASE(without_a_listener_it_stays)
 {
-    (void)state;
-    assert_says("kept\n", TWICE, fl_cgroup_join, "worker");
-    assert_says("kept\n", TWICE, join_without_table, "");
+    ends_with("kept\n", TWICE, fl_cgroup_join, "worker");
+    ends_with("kept\n", TWICE, join_without_table, "");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(free_memory_goes_back_at_once),
-        cmocka_unit_test(without_a_listener_it_stays),
-    };
     find_disk();
     FL_SKIP_UNLESS(disk != NULL, "test_preload_pressure",
                    "needs a disk, got a build folder and /var/tmp in memory");
     FL_SKIP_UNLESS(fl_cgroup_make(LIMIT_MIB), "test_preload_pressure", fl_cgroup_missing());
-    return cmocka_run_group_tests(tests, NULL, fl_cgroup_remove);
+    return RUN_CASES(.group_teardown = fl_cgroup_remove);
 }

@@ -4,44 +4,27 @@
 
 #define VICTIM "victim_residency"
 
-static void a_block_touched_in_part_is_told_so(void **state)
+CASE(a_block_touched_in_part_is_told_so)
 {
-    (void)state;
-    const struct fl_run *r = fl_preload_run(FL_ARGV(VICTIM, "sparse_block"), NULL);
-    fl_run_assert_active(r);
+    const struct fl_run *r = FL_ACTIVE(FL_ARGV(VICTIM, "sparse_block"));
     assert_true(fl_run_said(r, "live ") >= 512);
     assert_in_range(fl_run_said(r, "resident "), 10, 14);
     assert_int_equal(fl_run_said(r, "compared "), 1);
 }
 
-static void live_and_free_are_told_apart(void **state)
+CASE(live_and_free_are_told_apart)
 {
-    (void)state;
     static const char *const env[] = {"FAULTLESS_LOG=warn", "FAULTLESS_STOCK=64M",
                                       "FAULTLESS_EAGER_MAX=1G"};
     for (size_t i = 0; i < sizeof env / sizeof env[0]; i++) {
-        const struct fl_run *r = fl_preload_run(FL_ARGV(VICTIM, "mixed"), FL_ENV(env[i]));
-        fl_run_assert_active(r);
+        const struct fl_run *r = FL_ACTIVE(FL_ARGV(VICTIM, "mixed"), FL_ENV(env[i]));
         assert_int_equal(fl_run_said(r, "compared "), 1);
     }
 }
 
-static void who_is_not_served_has_nothing(void **state)
-{
-    (void)state;
-    const struct fl_run *r =
-        fl_preload_run(FL_ARGV(VICTIM, "size_counts"), FL_ENV("FAULTLESS_DISABLE=all"));
-    assert_int_equal(r->exit_status, 0);
-}
+CASE_IS(mallinfo_says_what_its_manual_does, FL_ACTIVE(FL_ARGV(VICTIM, "told_by_mallinfo")))
+CASE_IS(the_size_says_which_version, FL_ACTIVE(FL_ARGV(VICTIM, "size_counts")))
+CASE_IS(who_is_not_served_has_nothing,
+        FL_CLEAN(FL_ARGV(VICTIM, "size_counts"), FL_ENV("FAULTLESS_DISABLE=all")))
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_block_touched_in_part_is_told_so),
-        cmocka_unit_test(live_and_free_are_told_apart),
-        FL_MODES(mallinfo_says_what_its_manual_does, VICTIM, FL_ARGV("told_by_mallinfo"), NULL),
-        FL_MODES(the_size_says_which_version, VICTIM, FL_ARGV("size_counts"), NULL),
-        cmocka_unit_test(who_is_not_served_has_nothing),
-    };
-    return cmocka_run_group_tests_name("residency", tests, NULL, NULL);
-}
+CASES_MAIN()

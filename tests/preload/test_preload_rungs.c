@@ -2,16 +2,13 @@
  * like Docker's. */
 #include "run.h"
 
-#include <unistd.h>
-
 static const struct fl_run *run_as(unsigned as, const char *mode)
 {
-    return fl_run_how(&(struct fl_how){.argv = FL_ARGV("victim_rungs", mode), .as = as});
+    return FL_RUN(FL_ARGV("victim_rungs", mode), .as = as);
 }
 
-static void the_filter_answers_as_dockers_profile(void **state)
+CASE(the_filter_answers_as_dockers_profile)
 {
-    (void)state;
     const char refused[] = "userfaultfd EPERM\n"
                            "io_uring_setup EPERM\n"
                            "io_uring_enter EPERM\n"
@@ -28,18 +25,15 @@ static void the_filter_answers_as_dockers_profile(void **state)
                            "clone3 ENOSYS\n"
                            "clone EPERM\n";
     for (unsigned as = FL_AS_CONTAINED; as <= (FL_AS_CONTAINED | FL_AS_NOBODY); as++) {
-        const struct fl_run *r = run_as(as, "calls");
-        fl_run_assert_clean(r);
+        const struct fl_run *r = fl_run_assert_clean(run_as(as, "calls"));
         assert_string_equal(r->out, refused);
     }
 }
 
-static void become_nobody_drops_the_rights(void **state)
+CASE(become_nobody_drops_the_rights)
 {
-    (void)state;
     for (unsigned as = 0; as <= (FL_AS_CONTAINED | FL_AS_NOBODY); as++) {
-        const struct fl_run *r = run_as(as, "who");
-        fl_run_assert_clean(r);
+        const struct fl_run *r = fl_run_assert_clean(run_as(as, "who"));
         assert_int_equal(fl_run_said(r, "uid "), (as & FL_AS_NOBODY) != 0 ? 65534 : 0);
         assert_int_equal(fl_run_said(r, "gid ") == 65534, (as & FL_AS_NOBODY) != 0);
         assert_int_equal(fl_run_said(r, "capabilities ") == 0, (as & FL_AS_NOBODY) != 0);
@@ -47,9 +41,8 @@ static void become_nobody_drops_the_rights(void **state)
     }
 }
 
-static void faultless_serves_each_of_them(void **state)
+CASE(faultless_serves_each_of_them)
 {
-    (void)state;
     for (unsigned as = 0; as <= (FL_AS_CONTAINED | FL_AS_NOBODY); as++) {
         fl_run_assert_active(run_as(as, "lives"));
     }
@@ -57,11 +50,6 @@ static void faultless_serves_each_of_them(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_filter_answers_as_dockers_profile),
-        cmocka_unit_test(become_nobody_drops_the_rights),
-        cmocka_unit_test(faultless_serves_each_of_them),
-    };
     FL_SKIP_UNLESS(geteuid() == 0, "test_preload_rungs", "needs root, to become `nobody`");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

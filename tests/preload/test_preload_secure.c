@@ -3,11 +3,8 @@
  * the machine changes. */
 #include "run.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { GROUP = 65533 };
 
@@ -15,29 +12,24 @@ static char folder[] = "/tmp/fl-secure-XXXXXX", program[64], stats[64];
 
 static const struct fl_run *run(const char *const env[])
 {
-    return fl_run_how(
-        &(struct fl_how){.argv = (const char *const[]){program, NULL}, .env = env, .preload = ""});
+    return FL_RUN((const char *const[]){program, NULL}, .env = env, .preload = "");
 }
 
-static void options_are_ignored_under_at_secure(void **state)
+CASE(options_are_ignored_under_at_secure)
 {
-    char entry[128];
-    (void)state;
-    snprintf(entry, sizeof entry, "FAULTLESS_STATS=%s", stats);
+    const char *entry = text_as("FAULTLESS_STATS=%s", stats);
     assert_int_equal(chown(program, (uid_t)-1, GROUP), 0);
     assert_int_equal(chmod(program, 02755), 0);
-    const struct fl_run *r = run(FL_ENV(
+    const struct fl_run *r = fl_run_assert_clean(run(FL_ENV(
         "FAULTLESS_CONFIRM=1", "FAULTLESS_DISABLE=all", "FAULTLESS_LOG=info", "FAULTLESS_STRICT=1",
-        "FAULTLESS_NONSENSE=1", entry, "FAULTLESS_GPU_DRIVER=" FL_FAKE_CUDA));
-    fl_run_assert_clean(r);
+        "FAULTLESS_NONSENSE=1", entry, "FAULTLESS_GPU_DRIVER=" FL_FAKE_CUDA)));
     assert_string_equal(r->out, "secure 1 active 1 requests 1 driver 0\n");
     assert_int_equal(access(stats, F_OK), -1);
 }
 
 /* The same program without the bit obeys: so it was the bit. */
-static void without_the_bit_they_are_obeyed(void **state)
+CASE(without_the_bit_they_are_obeyed)
 {
-    (void)state;
     assert_int_equal(chmod(program, 0755), 0);
     const struct fl_run *r = run(FL_ENV("FAULTLESS_DISABLE=all", "FAULTLESS_LOG=info",
                                         "FAULTLESS_GPU_DRIVER=" FL_FAKE_CUDA));
@@ -55,26 +47,21 @@ static bool copy_runs(void)
     return run(NULL)->exit_status == 0;
 }
 
-static int clean(void **state)
+static void clean(void)
 {
-    (void)state;
     unlink(program);
     unlink(stats);
-    return rmdir(folder);
+    (void)rmdir(folder);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_are_ignored_under_at_secure),
-        cmocka_unit_test(without_the_bit_they_are_obeyed),
-    };
     FL_SKIP_UNLESS(geteuid() == 0, "test_preload_secure",
                    "needs root, to make a set-group-ID program");
     FL_SKIP_UNLESS(mkdtemp(folder) != NULL, "test_preload_secure", "needs a folder under /tmp");
     if (!copy_runs()) {
-        (void)clean(NULL);
+        clean();
         FL_SKIP_UNLESS(false, "test_preload_secure", "needs a folder where programs may be run");
     }
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return RUN_CASES(.group_teardown = clean);
 }

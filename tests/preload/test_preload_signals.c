@@ -3,19 +3,16 @@
 
 #define VICTIM "victim_signals"
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        FL_MODES(handlers_free_amid_large_work, VICTIM, FL_ARGV("free_in_handler"), NULL),
-        FL_MODES(handlers_allocate_amid_large_work, VICTIM, FL_ARGV("both_in_handler"),
-                 FL_ENV("FAULTLESS_DECAY_MS=4")),
-        FL_MODES(handlers_free_amid_small_work, VICTIM, FL_ARGV("amid_small"),
-                 FL_ENV("FAULTLESS_DECAY_MS=4")),
-        FL_MODES(what_a_handler_frees_unpopulated_is_cleared, VICTIM, FL_ARGV("giants"),
-                 FL_ENV("FAULTLESS_EAGER_MAX=32M", "FAULTLESS_DISABLE=cache")),
-        FL_MODES(handlers_free_with_threads, VICTIM, FL_ARGV("with_threads"), NULL),
-        FL_MODES(handlers_fork, VICTIM, FL_ARGV("fork_in_handler"), NULL),
-        FL_MODES(a_stack_overflow_handler_allocates, VICTIM, FL_ARGV("overflow"), NULL),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASE_IS(handlers_free_amid_large_work, FL_ACTIVE(FL_ARGV(VICTIM, "free_in_handler")))
+CASE_IS(handlers_allocate_amid_large_work,
+        FL_ACTIVE(FL_ARGV(VICTIM, "both_in_handler"), FL_ENV("FAULTLESS_DECAY_MS=4")))
+CASE_IS(handlers_free_amid_small_work,
+        FL_ACTIVE(FL_ARGV(VICTIM, "amid_small"), FL_ENV("FAULTLESS_DECAY_MS=4")))
+CASE_IS(what_a_handler_frees_unpopulated_is_cleared,
+        FL_ACTIVE(FL_ARGV(VICTIM, "giants"),
+                  FL_ENV("FAULTLESS_EAGER_MAX=32M", "FAULTLESS_DISABLE=cache")))
+CASE_IS(handlers_free_with_threads, FL_ACTIVE(FL_ARGV(VICTIM, "with_threads")))
+CASE_IS(handlers_fork, FL_ACTIVE(FL_ARGV(VICTIM, "fork_in_handler")))
+CASE_IS(a_stack_overflow_handler_allocates, FL_ACTIVE(FL_ARGV(VICTIM, "overflow")))
+
+CASES_MAIN()

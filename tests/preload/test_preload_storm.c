@@ -1,46 +1,37 @@
 /* Many forks, from any thread, while others allocate: nothing is lost, on either side. */
 #include "run.h"
 
-static void clean_under_both(void **state)
+static void clean_under_both(const char *mode)
 {
-    const char *mode = *state;
-
     if (fl_rung()[0] == '\0') { /* the victim itself */
-        const struct fl_how plain = {
-            .argv = FL_ARGV("victim_storm", mode), .env = FL_ENV("VICTIM_SHORT=1"), .preload = ""};
-        fl_run_assert_clean(fl_run_how(&plain));
+        FL_CLEAN(FL_ARGV("victim_storm", mode), FL_ENV("VICTIM_SHORT=1"), .preload = "");
     }
-    fl_run_assert_active(fl_preload_run(FL_ARGV("victim_storm", mode), NULL));
+    FL_ACTIVE(FL_ARGV("victim_storm", mode));
 }
 
-static void free_memory_is_not_inherited_nor_lost(void **state)
+CASE(free_memory_is_not_inherited_nor_lost)
 {
-    (void)state;
-    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_storm", "free_stays_behind"), NULL);
-    fl_run_assert_active(r);
+    const struct fl_run *r = FL_ACTIVE(FL_ARGV("victim_storm", "free_stays_behind"));
     long before = fl_run_said(r, "before "), after = fl_run_said(r, "after ");
-    print_message("           RSS %ld MiB before the fork, %ld after it\n", before, after);
     assert_true(after * 10 >= before * 9);
 }
 
-int main(void)
+CASE(what_copying_split_is_repaired_while_the_child_lives)
 {
-    const struct CMUnitTest tests[] = {
-        FL_MODES(sizes_that_vary_in_six_threads, "victim_storm",
-                 FL_ARGV("sizes", "sizes", "sizes", "sizes", "sizes"), NULL),
-        FL_MODES(a_thousand_forks_from_four_threads, "victim_storm", FL_ARGV("storm"), NULL),
-        FL_MODES(a_thousand_forks_while_memory_ages_at_once, "victim_storm", FL_ARGV("storm"),
-                 FL_ENV("FAULTLESS_DECAY_MS=4")),
-        FL_MODES(a_thousand_forks_where_a_touch_brings_memory, "victim_storm", FL_ARGV("storm"),
-                 FL_ENV("FAULTLESS_DECAY_MS=4", "FAULTLESS_DISABLE=populate")),
-        FL_CASE(workers_that_load_data, clean_under_both, "loader"),
-        FL_CASE(children_with_threads_of_their_own, clean_under_both, "threads_in_child"),
-        cmocka_unit_test(free_memory_is_not_inherited_nor_lost),
-        FL_MODES(what_copying_split_is_repaired_while_the_child_lives, "victim_storm",
-                 FL_ARGV("repaired"), NULL),
-    };
-    /* The last needs huge pages and a thread that repairs them: not on rungs that do without. */
-    size_t n = sizeof tests / sizeof tests[0];
-    size_t left_out = fl_rung_has("thp") || fl_rung_has("worker");
-    return _cmocka_run_group_tests("storm", tests, n - left_out, NULL, NULL);
+    if (!fl_rung_has("thp") && !fl_rung_has("worker")) { /* a thread repairs huge pages */
+        FL_ACTIVE(FL_ARGV("victim_storm", "repaired"));
+    }
 }
+
+CASE_IS(sizes_that_vary_in_six_threads,
+        fl_run_modes("victim_storm", FL_ARGV("sizes", "sizes", "sizes", "sizes", "sizes"), NULL))
+CASE_IS(a_thousand_forks_from_four_threads, FL_ACTIVE(FL_ARGV("victim_storm", "storm")))
+CASE_IS(a_thousand_forks_while_memory_ages_at_once,
+        FL_ACTIVE(FL_ARGV("victim_storm", "storm"), FL_ENV("FAULTLESS_DECAY_MS=4")))
+CASE_IS(a_thousand_forks_where_a_touch_brings_memory,
+        FL_ACTIVE(FL_ARGV("victim_storm", "storm"),
+                  FL_ENV("FAULTLESS_DECAY_MS=4", "FAULTLESS_DISABLE=populate")))
+CASE_IS(workers_that_load_data, clean_under_both("loader"))
+CASE_IS(children_with_threads_of_their_own, clean_under_both("threads_in_child"))
+
+CASES_MAIN()

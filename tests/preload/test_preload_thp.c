@@ -1,35 +1,30 @@
 /* The machine's setting for huge pages: never, madvise, always. */
 #include "run.h"
 
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static const char setting[] = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-static void as_the_machine_says(void **state)
+static void as_the_machine_says(const char *value)
 {
-    const char *value = *state;
-
     assert_true(fl_sysctl_set(setting, value));
     fl_run_modes("victim_contents", FL_ARGV("realloc_random", "calloc_in_pieces", "calloc_lazy"),
                  NULL);
     fl_run_modes("victim_sparse", FL_ARGV("by_malloc", "by_calloc"), NULL);
     const struct fl_run *r =
-        fl_preload_run(FL_ARGV("victim_names", "f_malloc"), FL_ENV("FAULTLESS_LOG=info"));
-    assert_non_null(strstr(r->err, strcmp(value, "never") == 0 ? ", base pages" : ", huge pages"));
+        FL_RUN(FL_ARGV("victim_names", "f_malloc"), FL_ENV("FAULTLESS_LOG=info"));
+    assert_says(r->err, strcmp(value, "never") == 0 ? ", base pages" : ", huge pages");
 }
 
 /* The administrator said never; the user says: by collapse. */
-static void never_but_by_collapse(void **state)
+CASE(never_but_by_collapse)
 {
     static const char *const env[] = {"FAULTLESS_THP=collapse", "FAULTLESS_LOG=info", NULL};
-    (void)state;
     assert_true(fl_sysctl_set(setting, "never"));
-    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_names", "f_malloc"), env);
+    const struct fl_run *r = FL_RUN(FL_ARGV("victim_names", "f_malloc"), env);
     bool may = !fl_rung_has("thp") && !fl_rung_has("worker");
-    assert_non_null(strstr(r->err, may ? ", huge pages by collapse" : ", base pages,"));
+    assert_says(r->err, may ? ", huge pages by collapse" : ", base pages,");
     fl_run_modes("victim_contents", FL_ARGV("realloc_random", "calloc_in_pieces", "calloc_lazy"),
                  FL_ENV("FAULTLESS_THP=collapse"));
     fl_run_modes("victim_sparse", FL_ARGV("by_malloc", "by_calloc"),
@@ -39,30 +34,28 @@ static void never_but_by_collapse(void **state)
                  may && fl_linux_has(6, 7) ? FL_ARGV("full_becomes_huge", "half_stays_as_it_is")
                                            : FL_ARGV("nothing_becomes_huge"),
                  FL_ENV("FAULTLESS_THP=collapse"));
-    fl_run_modes("victim_thp", FL_ARGV("nothing_becomes_huge"), NULL);
+    FL_ACTIVE(FL_ARGV("victim_thp", "nothing_becomes_huge"));
 }
 
 /* Where it is not never the option changes nothing. */
-static void collapse_is_of_never_alone(void **state)
+CASE(collapse_is_of_never_alone)
 {
     static const char *const env[] = {"FAULTLESS_THP=collapse", "FAULTLESS_LOG=info", NULL};
-    (void)state;
     assert_true(fl_sysctl_set(setting, "madvise"));
-    const struct fl_run *r = fl_preload_run(FL_ARGV("victim_names", "f_malloc"), env);
+    const struct fl_run *r = FL_RUN(FL_ARGV("victim_names", "f_malloc"), env);
     assert_null(strstr(r->err, "by collapse"));
 }
 
-static void settings_may_change_beside_a_program(void **state)
+CASE(settings_may_change_beside_a_program)
 {
     static const char *const option[] = {"FAULTLESS_THP=auto", "FAULTLESS_THP=collapse"};
     static const char *const first[] = {"never", "madvise", "always"};
-    (void)state;
     if (fl_rung_has("nobody")) { /* the victim changes it */
         return;
     }
     for (size_t i = 0; i < 6; i++) {
         assert_true(fl_sysctl_set(setting, first[i % 3]));
-        fl_run_modes("victim_thp", FL_ARGV("settings_change"), FL_ENV(option[i / 3]));
+        FL_ACTIVE(FL_ARGV("victim_thp", "settings_change"), FL_ENV(option[i / 3]));
         fl_sysctl_restore();
     }
 }
@@ -93,16 +86,14 @@ enum { BLOCK_KIB = 64 << 10, SOME_KIB = BLOCK_KIB / 2 };
 
 static const struct fl_run *whose(const char *option)
 {
-    const struct fl_run *r =
-        fl_preload_run(FL_ARGV("victim_thp", "whose_pages_are_huge"), FL_ENV(option));
+    const struct fl_run *r = FL_RUN(FL_ARGV("victim_thp", "whose_pages_are_huge"), FL_ENV(option));
 
     assert_int_equal(r->exit_status, 0);
     return r;
 }
 
-static void ours_alone_are_huge(void **state)
+CASE(ours_alone_are_huge)
 {
-    (void)state;
     bool may = keeps_huge();
 
     assert_true(fl_sysctl_set(setting, "always"));
@@ -110,7 +101,6 @@ static void ours_alone_are_huge(void **state)
     assert_string_equal(r->err, "");
     assert_in_range(said(r, "here", " own "), SOME_KIB, BLOCK_KIB);
     r = whose("FAULTLESS_THP=own");
-    print_message("           %s%s", r->out, r->err);
     bool unset = fl_rung_has("thp"); /* then nothing asks for any */
     assert_in_range(said(r, "here", "malloc "), unset ? 0 : SOME_KIB, BLOCK_KIB);
     if (may && !unset) {
@@ -119,32 +109,19 @@ static void ours_alone_are_huge(void **state)
         assert_int_equal(said(r, "child", "malloc "), 0);
         assert_int_equal(said(r, "child", " own "), 0);
     } else if (!unset) {
-        assert_non_null(strstr(r->err, "FAULTLESS_THP=own changes nothing: this kernel cannot"));
+        assert_says(r->err, "FAULTLESS_THP=own changes nothing: this kernel cannot");
         assert_int_equal(fl_run_lines(r->err), 1);
         assert_in_range(said(r, "here", " own "), SOME_KIB, BLOCK_KIB);
     }
 }
 
-static int restore(void **state)
-{
-    (void)state;
-    fl_sysctl_restore();
-    return 0;
-}
+CASE_IS(never, as_the_machine_says("never"))
+CASE_IS(by_advice, as_the_machine_says("madvise"))
+CASE_IS(always, as_the_machine_says("always"))
 
 int main(void)
 {
-    static char never[] = "never", madvise[] = "madvise", always[] = "always";
-    const struct CMUnitTest tests[] = {
-        {"never", as_the_machine_says, NULL, restore, never},
-        {"by_advice", as_the_machine_says, NULL, restore, madvise},
-        {"always", as_the_machine_says, NULL, restore, always},
-        cmocka_unit_test_teardown(never_but_by_collapse, restore),
-        cmocka_unit_test_teardown(collapse_is_of_never_alone, restore),
-        cmocka_unit_test_teardown(ours_alone_are_huge, restore),
-        cmocka_unit_test_teardown(settings_may_change_beside_a_program, restore),
-    };
     FL_SKIP_UNLESS(access(setting, W_OK) == 0, "test_preload_thp",
                    "needs to write /sys/kernel/mm/transparent_hugepage/enabled");
-    return cmocka_run_group_tests(tests, NULL, restore);
+    return RUN_CASES(.teardown = fl_sysctl_restore);
 }

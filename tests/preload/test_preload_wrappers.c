@@ -2,8 +2,6 @@
  * behind it. */
 #include "run.h"
 
-#include <string.h>
-
 static const char *wrapper = FL_VICTIM_DIR "/victim_wrapper.so";
 
 /* Before ours, and behind. */
@@ -17,17 +15,15 @@ static void run(const char *const argv[], const char *const env[])
     fl_run_assert_clean(fl_run_how(&how));
 }
 
-static void a_program_that_does_nothing_ends_well(void **state)
+CASE(a_program_that_does_nothing_ends_well)
 {
-    (void)state;
     run(FL_ARGV("/bin/true"), NULL);
     run(FL_ARGV("victim_true"), NULL);
     run(FL_ARGV("victim_true"), FL_ENV("LD_BIND_NOW=1"));
 }
 
-static void requests_before_main_and_after_it_are_served(void **state)
+CASE(requests_before_main_and_after_it_are_served)
 {
-    (void)state;
     static const char *const modes[] = {"before_main", "after_main", "loaders_blocks"};
 
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
@@ -35,9 +31,8 @@ static void requests_before_main_and_after_it_are_served(void **state)
     }
 }
 
-static void each_way_of_starting_is_as_good(void **state)
+CASE(each_way_of_starting_is_as_good)
 {
-    (void)state;
     static const char *const how[] = {"FAULTLESS_DISABLE=all",       "FAULTLESS_DISABLE=move",
                                       "FAULTLESS_DISABLE=move,uffd", "FAULTLESS_DISABLE=thp",
                                       "FAULTLESS_DISABLE=worker",    "FAULTLESS_THRESHOLD=4K",
@@ -54,9 +49,8 @@ static bool has_worker(void)
     return strstr(fl_rung(), "worker") == NULL;
 }
 
-static void threads_and_forks_are(void **state)
+CASE(threads_and_forks_are)
 {
-    (void)state;
     if (has_worker()) {
         run(FL_ARGV("victim_worker", "blocks_all_signals"), FL_ENV("VICTIM_SHORT=1"));
     }
@@ -64,9 +58,8 @@ static void threads_and_forks_are(void **state)
     run(FL_ARGV("victim_fork", "spawns"), FL_ENV("VICTIM_SHORT=1"));
 }
 
-static void signals_that_a_wrapper_blocks_for_a_while_stay_blocked_on_our_threads(void **state)
+CASE(signals_that_a_wrapper_blocks_for_a_while_stay_blocked_on_our_threads)
 {
-    (void)state;
     const char *usual = wrapper;
 
     wrapper = FL_VICTIM_DIR "/victim_masker.so";
@@ -79,14 +72,4 @@ static void signals_that_a_wrapper_blocks_for_a_while_stay_blocked_on_our_thread
     wrapper = usual;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_program_that_does_nothing_ends_well),
-        cmocka_unit_test(requests_before_main_and_after_it_are_served),
-        cmocka_unit_test(each_way_of_starting_is_as_good),
-        cmocka_unit_test(threads_and_forks_are),
-        cmocka_unit_test(signals_that_a_wrapper_blocks_for_a_while_stay_blocked_on_our_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN()

@@ -14,8 +14,8 @@ void vm_start(void)
 
 const struct fl_run *vm_run(enum allocator who, const char *const argv[], const char *const env[])
 {
-    const struct fl_run *r = fl_run_how(&(struct fl_how){
-        .argv = argv, .env = env, .preload = who == GLIBC ? "" : NULL, .seconds = PATIENCE});
+    const struct fl_run *r =
+        FL_RUN(argv, .env = env, .preload = who == GLIBC ? "" : NULL, .seconds = PATIENCE);
 
     if (who == GLIBC) {
         fl_run_assert_clean(r);

@@ -3,11 +3,8 @@
  * full. */
 #include "placed.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { LEFT_MIB = 96, PIECE_MIB = 8 }; /* an eighth of the node is the kernel's */
 enum { STAYS_US = 500000, TEXT = 64 };
@@ -56,15 +53,12 @@ static const struct fl_run *run(enum allocator who, unsigned long mask)
 
     snprintf(node, sizeof node, "%d", full);
     snprintf(bound, sizeof bound, "%#lx", mask);
-    return fl_run_how(
-        &(struct fl_how){.argv = FL_ARGV("victim_nodes", "full", node, bound, WANTED_MIB),
-                         .preload = who == GLIBC ? "" : NULL,
-                         .in_child = do_not_spare});
+    return FL_RUN(FL_ARGV("victim_nodes", "full", node, bound, WANTED_MIB),
+                  .preload = who == GLIBC ? "" : NULL, .in_child = do_not_spare);
 }
 
-static void the_node_is_full(void **state)
+CASE(the_node_is_full)
 {
-    (void)state;
     assert_in_range(nodes_free_mib(full), 0, LEFT_MIB + PIECE_MIB);
     for (int i = 0; i < vm.n; i++) {
         assert_true(i == full || nodes_free_mib(i) > 256);
@@ -83,11 +77,10 @@ static int nearest(void)
     return best;
 }
 
-static void check_nearest(void **state)
+static void check_nearest(enum allocator who)
 {
-    const struct fl_run *r = run((enum allocator)(uintptr_t)*state, 0);
+    const struct fl_run *r = fl_run_assert_clean(run(who, 0));
 
-    fl_run_assert_clean(r);
     assert_int_equal(fl_run_said(r, "refused "), 0);
     /* What is not on the full node is on the nearest. */
     for (int i = 0; i < vm.n; i++) {
@@ -102,15 +95,17 @@ static void check_nearest(void **state)
     assert_true(fl_run_said(r, key) > 0);
 }
 
-static void glibc_is_killed_when_bound(void **state)
+CASE_IS(glibc_goes_to_the_nearest, check_nearest(GLIBC))
+
+CASE(glibc_is_killed_when_bound)
 {
-    (void)state;
     assert_int_equal(run(GLIBC, 1ul << full)->term_signal, SIGKILL);
 }
 
-static void bound_it_is_refused_and_not_killed(void **state)
+CASE_IS(the_nearest_is_taken, check_nearest(FAULTLESS))
+
+CASE(bound_it_is_refused_and_not_killed)
 {
-    (void)state;
     const struct fl_run *r = run(FAULTLESS, 1ul << full);
     fl_run_assert_clean(r);
     assert_true(fl_run_said(r, "refused ") > 0);
@@ -119,17 +114,9 @@ static void bound_it_is_refused_and_not_killed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_node_is_full),
-        FL_CASE(glibc_goes_to_the_nearest, check_nearest, GLIBC),
-        cmocka_unit_test(glibc_is_killed_when_bound),
-        FL_CASE(the_nearest_is_taken, check_nearest, FAULTLESS),
-        cmocka_unit_test(bound_it_is_refused_and_not_killed),
-    };
-
     vm_start();
     assert_true(spare("-1000"));
     full = nodes_last_cpu(&vm);
     FL_SKIP_UNLESS(fill_up(), "test_vm_full", "needs a node that can be filled");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

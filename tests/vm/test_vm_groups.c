@@ -5,16 +5,13 @@
 #include "preload/run.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define ROOT "/sys/fs/cgroup"
 #define BOX ROOT "/box"
@@ -89,7 +86,7 @@ static void works(void)
     CHECK(fl_cgroup_kills() == 1);
     CHECK(fl_cgroup_limit(4 * LIMIT_MIB));
     CHECK(signal_of(2 * LIMIT_MIB) == 0);
-    CHECK(fl_cgroup_remove(NULL) == 0);
+    fl_cgroup_remove();
     CHECK(nothing_is_left());
 }
 
@@ -184,9 +181,8 @@ static void without_rights_or_mount(void)
 }
 
 /* In a child, which has a group of its own to play in. */
-static void in_child(void **state)
+static void in_child(void (*body)(void))
 {
-    void (*body)(void) = (void (*)(void))(uintptr_t)*state;
     int status;
 
     assert_int_equal(mkdir(BOX, 0755), 0);
@@ -202,17 +198,13 @@ static void in_child(void **state)
     assert_int_equal(status, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        FL_CASE(root_makes_one_in_the_mount, in_child, works),
-        FL_CASE(a_controller_that_is_off_is_switched_on_for_a_while, in_child, switched_off),
-        FL_CASE(what_is_not_mounted_is, in_child, not_mounted),
-        FL_CASE(processes_in_the_way_are_moved_and_come_back, in_child, contained),
-        FL_CASE(an_ordinary_user_makes_one_where_that_is_delegated, in_child, delegated),
-        FL_CASE(a_mount_that_is_read_only_is_said, in_child, read_only),
-        FL_CASE(a_user_without_rights_is_said, in_child, without_rights),
-        FL_CASE(a_user_without_a_mount_is_said, in_child, without_rights_or_mount),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASE_IS(root_makes_one_in_the_mount, in_child(works))
+CASE_IS(a_controller_that_is_off_is_switched_on_for_a_while, in_child(switched_off))
+CASE_IS(what_is_not_mounted_is, in_child(not_mounted))
+CASE_IS(processes_in_the_way_are_moved_and_come_back, in_child(contained))
+CASE_IS(an_ordinary_user_makes_one_where_that_is_delegated, in_child(delegated))
+CASE_IS(a_mount_that_is_read_only_is_said, in_child(read_only))
+CASE_IS(a_user_without_rights_is_said, in_child(without_rights))
+CASE_IS(a_user_without_a_mount_is_said, in_child(without_rights_or_mount))
+
+CASES_MAIN()

@@ -2,15 +2,12 @@
  * where the kernel places by first touch: a guest that did not do that would prove nothing. */
 #include "placed.h"
 
-#include <stdlib.h>
-
 static const double bar = 99;
 /* In percent, of glibc: elsewhere lies what its heaps share, and what balancing moves. */
 static const double control = 90;
 
-static void a_guest_has_the_nodes_that_were_drawn(void **state)
+CASE(a_guest_has_the_nodes_that_were_drawn)
 {
-    (void)state;
     assert_true(vm.n >= 2);
     assert_true(nodes_first_cpu(&vm) != nodes_last_cpu(&vm));
     for (int i = 0; i < vm.n; i++) {
@@ -19,13 +16,12 @@ static void a_guest_has_the_nodes_that_were_drawn(void **state)
     }
 }
 
-static void pages_move_by_the_rung_of_this_kernel(void **state)
+CASE(pages_move_by_the_rung_of_this_kernel)
 {
     const char *rung = getenv("VM_RUNG");
     const struct fl_run *r =
-        fl_preload_run(FL_ARGV("victim_nodes", "policy"), FL_ENV("FAULTLESS_LOG=info"));
+        FL_RUN(FL_ARGV("victim_nodes", "policy"), FL_ENV("FAULTLESS_LOG=info"));
 
-    (void)state;
     assert_non_null(rung);
     assert_int_equal(r->exit_status, 0);
     if (strcmp(rung, "move") == 0) {
@@ -37,34 +33,25 @@ static void pages_move_by_the_rung_of_this_kernel(void **state)
     }
 }
 
-struct row {
-    const char *mode, *label, *env;
-};
-
-static void lies_where_its_thread_runs(void **state)
+static void lies_where_its_thread_runs(const char *mode, const char *label, const char *env)
 {
-    const struct row *row = *state;
-
-    vm_assert_each_on_its_own(
-        vm_run(FAULTLESS, FL_ARGV("victim_nodes", row->mode), FL_ENV(row->env)), row->label, bar);
+    vm_assert_each_on_its_own(vm_run(FAULTLESS, FL_ARGV("victim_nodes", mode), FL_ENV(env)), label,
+                              bar);
 }
 
-static void under_glibc_memory_lies_where_it_is_touched(void **state)
+CASE(under_glibc_memory_lies_where_it_is_touched)
 {
-    static const struct row rows[] = {
-        {"bound", "large", NULL}, {"turns", "turn", NULL}, {"apart", "part", NULL}};
+    static const char *const rows[][2] = {{"bound", "large"}, {"turns", "turn"}, {"apart", "part"}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        vm_assert_each_on_its_own(vm_run(GLIBC, FL_ARGV("victim_nodes", rows[i].mode), NULL),
-                                  rows[i].label, control);
+        vm_assert_each_on_its_own(vm_run(GLIBC, FL_ARGV("victim_nodes", rows[i][0]), NULL),
+                                  rows[i][1], control);
     }
 }
 
 /* Its cache serves it on each node, with what lies there, and asks anew after set_mempolicy. */
-static void what_a_thread_frees_serves_it_again_where_it_is(void **state)
+CASE(what_a_thread_frees_serves_it_again_where_it_is)
 {
-    (void)state;
     const struct fl_run *r = vm_run(FAULTLESS, FL_ARGV("victim_nodes", "again"), NULL);
     vm_assert_each_on_its_own(r, "first", bar);
     vm_assert_each_on_its_own(r, "again", bar);
@@ -78,9 +65,8 @@ static void what_a_thread_frees_serves_it_again_where_it_is(void **state)
     assert_true(fl_run_stat(r, "cache_hits") >= fl_run_stat(r, "requests") / 2);
 }
 
-static void producer_and_consumer(void **state)
+static void producer_and_consumer(enum allocator who)
 {
-    enum allocator who = (enum allocator)(uintptr_t)*state;
     const struct fl_run *r = vm_run(who, FL_ARGV("victim_nodes", "pair"), NULL);
     char label[NODES_TEXT];
     int producer = nodes_first_cpu(&vm), consumer = nodes_last_cpu(&vm);
@@ -91,25 +77,18 @@ static void producer_and_consumer(void **state)
     vm_assert_on(r, label, consumer, bar);
 }
 
-#define LIES(name, ...)                                                                            \
-    FL_CASE(name, lies_where_its_thread_runs, (&(const struct row){__VA_ARGS__}))
+CASE_IS(producer_and_consumer_under_glibc, producer_and_consumer(GLIBC))
+CASE_IS(producer_and_consumer_on_two_nodes, producer_and_consumer(FAULTLESS))
+
+#define LIES(name, ...) CASE_IS(name, lies_where_its_thread_runs(__VA_ARGS__))
+LIES(bound_threads_small_blocks, "bound", "small", NULL)
+LIES(bound_threads_large_blocks, "bound", "large", NULL)
+LIES(bound_threads_giant_blocks, "bound", "giant", NULL)
+LIES(freed_by_one_node_and_taken_by_another, "turns", "turn", NULL)
+LIES(touched_in_parallel_with_first_touch, "apart", "part", "FAULTLESS_NUMA=first-touch")
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_guest_has_the_nodes_that_were_drawn),
-        cmocka_unit_test(pages_move_by_the_rung_of_this_kernel),
-        cmocka_unit_test(under_glibc_memory_lies_where_it_is_touched),
-        FL_CASE(producer_and_consumer_under_glibc, producer_and_consumer, GLIBC),
-        LIES(bound_threads_small_blocks, "bound", "small", NULL),
-        LIES(bound_threads_large_blocks, "bound", "large", NULL),
-        LIES(bound_threads_giant_blocks, "bound", "giant", NULL),
-        LIES(freed_by_one_node_and_taken_by_another, "turns", "turn", NULL),
-        cmocka_unit_test(what_a_thread_frees_serves_it_again_where_it_is),
-        LIES(touched_in_parallel_with_first_touch, "apart", "part", "FAULTLESS_NUMA=first-touch"),
-        FL_CASE(producer_and_consumer_on_two_nodes, producer_and_consumer, FAULTLESS),
-    };
-
     vm_start();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES();
 }

@@ -14,8 +14,7 @@ enum { TEXT = 64, PATIENCE = 100 };
 static const struct fl_run *run_refused(const char *const argv[])
 {
     static unsigned calls[] = {SYS_mbind, 0};
-    const struct fl_run *r = fl_run_how(
-        &(struct fl_how){.argv = argv, .in_child = fl_refuse, .arg = calls, .seconds = PATIENCE});
+    const struct fl_run *r = FL_RUN(argv, .in_child = fl_refuse, .arg = calls, .seconds = PATIENCE);
 
     assert_int_equal(r->exit_status, 0);
     assert_string_equal(r->err, WARNING);
