@@ -2,27 +2,20 @@
  * ends the child that makes one. */
 #include "cases.h"
 #include "gpu/gpu.h"
+#include "seccomp.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 static struct fl_options options;
 
 static void nothing_but_exit(bool planted)
 {
-    struct sock_filter rules[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-    };
-    struct sock_fprog program = {.len = sizeof rules / sizeof rules[0], .filter = rules};
+    static struct filter f;
 
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    filter_begin(&f);
+    filter_answer(&f, SYS_exit_group, SECCOMP_RET_ALLOW);
+    filter_end(&f, SECCOMP_RET_KILL_PROCESS);
+    if (filter_install(&f) != 0) {
         _exit(77);
     }
     fl_gpu_start(NULL, &options);
