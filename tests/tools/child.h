@@ -42,5 +42,6 @@ const json_t *fl_child_item(const json_t *object, const char *key, size_t i);
 extern char fl_child_folder[32];
 void fl_child_make_folder(void);
 void fl_child_remove_folder(void);
+#define IN_FOLDER .group_setup = fl_child_make_folder, .group_teardown = fl_child_remove_folder
 
 #endif

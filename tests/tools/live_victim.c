@@ -1,16 +1,11 @@
 /* fork, two pipes, exec with LD_PRELOAD. */
+#include "cases.h"
 #include "live_victim.h"
-#include "unit/cmocka_all.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 const char *const fl_live_victim_still[] = {"LD_PRELOAD=" FL_LIBRARY, "FAULTLESS_DISABLE=worker",
                                             NULL};
@@ -93,9 +88,7 @@ struct fl_live_victim fl_live_victim_begin(const char *what, const char *const e
 
 const char *fl_live_victim_text(pid_t pid)
 {
-    static char text[16];
-    snprintf(text, sizeof(text), "%d", (int)pid);
-    return text;
+    return text_as("%d", (int)pid);
 }
 
 const json_t *fl_live_victim_top(pid_t pid)
@@ -110,11 +103,9 @@ const json_t *fl_live_victim_top(pid_t pid)
 
 double fl_live_victim_kib(pid_t pid, const char *file, const char *key)
 {
-    char path[64];
     char line[256];
     double kib = -1;
-    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
-    FILE *f = fopen(path, "re");
+    FILE *f = fopen(text_as("/proc/%d/%s", (int)pid, file), "re");
     assert_non_null(f);
     while (fgets(line, sizeof(line), f) != NULL) {
         if (strncmp(line, key, strlen(key)) == 0) {

@@ -42,5 +42,11 @@ void fl_live_victim_near(double a, double b, double most, const char *what);
 /* Does nothing where the kernel lets a process read another's memory; else a line and 77, of
  * `test`. */
 int fl_live_victim_skip(const char *test);
+#define LIVE_VICTIM_MAIN(test, ...)                                                                \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        int skip = fl_live_victim_skip(test);                                                      \
+        return skip != 0 ? skip : RUN_CASES(__VA_ARGS__);                                          \
+    }
 
 #endif

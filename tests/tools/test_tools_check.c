@@ -23,18 +23,12 @@ static void check(const char *const env[], const char *const argv[])
 /* Of the file `name` in the folder. */
 static const char *path_of(const char *name)
 {
-    static char path[256];
-
-    snprintf(path, sizeof path, "%s/%s", fl_child_folder, name);
-    return path;
+    return text_as("%s/%s", fl_child_folder, name);
 }
 
 static const char *copy_of(const char *from, const char *name, mode_t mode)
 {
-    char shell[600];
-
-    snprintf(shell, sizeof shell, "cp %s %s", from, path_of(name));
-    assert_int_equal(system(shell), 0);
+    assert_int_equal(system(text_as("cp %s %s", from, path_of(name))), 0);
     assert_int_equal(chmod(path_of(name), mode), 0);
     return path_of(name);
 }
@@ -124,9 +118,8 @@ static void write_script(const char *name, const char *text)
 
 CASE(a_script_is_its_interpreters)
 {
-    char text[200];
-    snprintf(text, sizeof text, "#!/usr/bin/env -S VAR=1 sh\necho ran > %s/ran\n", fl_child_folder);
-    write_script("script", text);
+    write_script("script",
+                 text_as("#!/usr/bin/env -S VAR=1 sh\necho ran > %s/ran\n", fl_child_folder));
     CHECK(path_of("script"), "--its", "options");
     assert_served(true, "");
     assert_says(output.out, "/script, run by ");
@@ -136,15 +129,12 @@ CASE(a_script_is_its_interpreters)
 /* What the manager says is judged; the shell that runs the shim is not. */
 CASE(a_shim_is_what_it_would_run)
 {
-    char text[800];
-    snprintf(text, sizeof text, "#!/bin/sh\n[ \"$1 $2\" = \"which shim\" ] && echo %s\n",
-             FL_WAITING_STATIC);
-    write_script("pyenv", text);
-    snprintf(text, sizeof text,
-             "#!/usr/bin/env sh\nset -e\nprogram=\"${0##*/}\"\nexport PYENV_ROOT=\"%s\"\n"
-             "exec \"%s/pyenv\" exec \"$program\" \"$@\"\n",
-             fl_child_folder, fl_child_folder);
-    write_script("shim", text);
+    write_script("pyenv", text_as("#!/bin/sh\n[ \"$1 $2\" = \"which shim\" ] && echo %s\n",
+                                  FL_WAITING_STATIC));
+    write_script("shim",
+                 text_as("#!/usr/bin/env sh\nset -e\nprogram=\"${0##*/}\"\n"
+                         "export PYENV_ROOT=\"%s\"\nexec \"%s/pyenv\" exec \"$program\" \"$@\"\n",
+                         fl_child_folder, fl_child_folder));
     CHECK(path_of("shim"));
     assert_served(false, "the command is static");
     assert_says(output.out, "/shim, run by");
@@ -171,10 +161,9 @@ CASE(memory_that_is_not_mallocs_is_told)
 CASE(packages_with_an_allocator_are_told)
 {
     static const char said[] = "own memory  pyarrow, where it is imported: Arrow's memory is not ";
-    char shell[300];
-    snprintf(shell, sizeof shell, "mkdir -p %s/bin %s/lib/python3.11/site-packages/pyarrow",
-             fl_child_folder, fl_child_folder);
-    assert_int_equal(system(shell), 0);
+    assert_int_equal(system(text_as("mkdir -p %s/bin %s/lib/python3.11/site-packages/pyarrow",
+                                    fl_child_folder, fl_child_folder)),
+                     0);
     CHECK(copy_of(FL_WAITING, "bin/python3", 0755));
     assert_served(true, "");
     assert_says(output.out, said);
@@ -189,11 +178,9 @@ CASE(packages_with_an_allocator_are_told)
 CASE(a_file_that_is_cut_is_survived)
 {
     static const int length[] = {0, 1, 18, 63, 64, 100, 700, 4096, 12000};
-    char shell[300];
     for (size_t i = 0; i < sizeof length / sizeof length[0]; i++) {
         (void)copy_of(FL_WAITING, "cut", 0755);
-        snprintf(shell, sizeof shell, "truncate -s %d %s", length[i], path_of("cut"));
-        assert_int_equal(system(shell), 0);
+        assert_int_equal(truncate(path_of("cut"), length[i]), 0);
         CHECK(path_of("cut"));
         assert_true(output.status <= 1);
     }
@@ -253,4 +240,4 @@ CASE(json_has_the_settings_that_others_name)
     assert_string_equal(fl_child_text(o, "origin"), "environment");
 }
 
-CASES_MAIN(.group_setup = fl_child_make_folder, .group_teardown = fl_child_remove_folder)
+CASES_MAIN(IN_FOLDER)

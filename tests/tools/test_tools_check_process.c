@@ -122,11 +122,10 @@ CASE(one_that_has_lost_its_environment_is_told)
 /* LD_PRELOAD has a link to the library, and maps what it leads to. */
 CASE(an_allocator_behind_is_no_shadow)
 {
-    char link[64], preload[512];
-    snprintf(link, sizeof link, "%s/libfaultless.so", fl_child_folder);
+    const char *link = text_as("%s/libfaultless.so", fl_child_folder);
     assert_int_equal(symlink(FL_LIBRARY, link), 0);
-    snprintf(preload, sizeof preload, "LD_PRELOAD=%s:" FL_OTHER_MALLOC, link);
-    assert_one(waiting(ARGV(FL_WAITING), ARGV(preload)), true, ": served, ");
+    assert_one(waiting(ARGV(FL_WAITING), ARGV(text_as("LD_PRELOAD=%s:" FL_OTHER_MALLOC, link))),
+               true, ": served, ");
 }
 
 CASE(allocators_beside_malloc_are_told)
@@ -180,11 +179,4 @@ CASE(a_child_that_has_ended_is_left_out)
     (void)fl_live_victim_end(&v);
 }
 
-int main(void)
-{
-    int skip = fl_live_victim_skip("test_tools_check_process");
-    return skip != 0 ? skip
-                     : RUN_CASES(.teardown = fl_live_victims_end_well,
-                                 .group_setup = fl_child_make_folder,
-                                 .group_teardown = fl_child_remove_folder);
-}
+LIVE_VICTIM_MAIN("test_tools_check_process", .teardown = fl_live_victims_end_well, IN_FOLDER)

@@ -76,11 +76,10 @@ CASE(a_running_process_is_read)
 
 CASE(a_file_says_the_same)
 {
-    char option[96], name[64];
-    snprintf(option, sizeof(option), "FAULTLESS_PROFILE=%s/%%p.heap", fl_child_folder);
+    const char *option = text_as("FAULTLESS_PROFILE=%s/%%p.heap", fl_child_folder);
     const char *const env[] = {every[0], every[1], option, every[3], NULL};
     struct fl_live_victim v = begin("sites", env);
-    snprintf(name, sizeof(name), "%s/%d.heap", fl_child_folder, (int)v.pid);
+    const char *name = text_as("%s/%d.heap", fl_child_folder, (int)v.pid);
     assert_int_not_equal(access(name, F_OK), 0);
     assert_int_equal(fl_live_victim_end(&v), 0);
     fold(name, NULL);
@@ -240,11 +239,4 @@ CASE(values_of_the_option_are_checked)
     assert_says(output.err, "FAULTLESS_PROFILE=/nonexistent/a cannot be written, error 2");
 }
 
-int main(void)
-{
-    int skip = fl_live_victim_skip("test_tools_heap");
-    return skip != 0 ? skip
-                     : RUN_CASES(.teardown = fl_live_victims_end_well,
-                                 .group_setup = fl_child_make_folder,
-                                 .group_teardown = fl_child_remove_folder);
-}
+LIVE_VICTIM_MAIN("test_tools_heap", .teardown = fl_live_victims_end_well, IN_FOLDER)

@@ -15,14 +15,10 @@ static char preloaded[PATH_MAX]; /* as the launcher names it: the build folder m
 CASE(the_library_comes_before_what_was_preloaded)
 {
     static const char *const argv[] = {FL_LAUNCHER, "sh", "-c", "echo $LD_PRELOAD", NULL};
-    char wanted[PATH_MAX + 16];
-
     LAUNCH(0, "sh", "-c", "echo $LD_PRELOAD");
-    snprintf(wanted, sizeof(wanted), "%s\n", preloaded);
-    assert_string_equal(output.out, wanted);
+    assert_string_equal(output.out, text_as("%s\n", preloaded));
     fl_child_run(argv, ARGV("FAULTLESS_LIB=" FL_PRELOAD, "LD_PRELOAD=libm.so.6"));
-    snprintf(wanted, sizeof(wanted), "%s:libm.so.6\n", preloaded);
-    assert_string_equal(output.out, wanted);
+    assert_string_equal(output.out, text_as("%s:libm.so.6\n", preloaded));
     assert_int_equal(output.status, 0);
 }
 
@@ -75,11 +71,8 @@ CASE(version_and_help_run_nothing)
 
 CASE(the_librarys_path_is_one_line)
 {
-    char wanted[PATH_MAX + 2];
-
     LAUNCH(0, "--library");
-    snprintf(wanted, sizeof wanted, "%s\n", preloaded);
-    assert_string_equal(output.out, wanted);
+    assert_string_equal(output.out, text_as("%s\n", preloaded));
     assert_string_equal(output.err, "");
     LAUNCH(125, "--library", "echo", "ran");
     assert_string_equal(output.out, "");
@@ -112,16 +105,13 @@ CASE(tune_sets_what_the_user_has_not)
 static void assert_found_as(const char *library)
 {
     char prefix[] = "/tmp/faultless-test-XXXXXX";
-    char script[1024];
-    char wanted[256];
     assert_non_null(mkdtemp(prefix));
-    snprintf(script, sizeof(script),
-             "cd %s && mkdir -p bin $(dirname %s) && cp %s bin/faultless && cp %s %s && "
-             "bin/faultless sh -c 'echo $LD_PRELOAD'; rm -rf %s",
-             prefix, library, FL_LAUNCHER, FL_PRELOAD, library, prefix);
+    const char *script =
+        text_as("cd %s && mkdir -p bin $(dirname %s) && cp %s bin/faultless && cp %s %s && "
+                "bin/faultless sh -c 'echo $LD_PRELOAD'; rm -rf %s",
+                prefix, library, FL_LAUNCHER, FL_PRELOAD, library, prefix);
     fl_child_run(ARGV("sh", "-c", script), ARGV("FAULTLESS_LIB", "LD_PRELOAD"));
-    snprintf(wanted, sizeof(wanted), "%s/%s\n", prefix, library);
-    assert_string_equal(output.out, wanted);
+    assert_string_equal(output.out, text_as("%s/%s\n", prefix, library));
 }
 
 CASE(the_library_is_found_as_built_and_as_installed)
@@ -138,12 +128,11 @@ CASE(the_library_is_found_as_built_and_as_installed)
 static void launch_in(const char *mark, const char *name, const char *script)
 {
     char folder[64];
-    char text[1024];
     snprintf(folder, sizeof(folder), "/tmp/faultless%stest-XXXXXX", mark);
     assert_non_null(mkdtemp(folder));
-    snprintf(text, sizeof(text),
-             "cp %s '%s/%s'; export FAULTLESS_LIB='%s/%s'; %s %s; s=$?; rm -rf '%s'; exit $s",
-             FL_PRELOAD, folder, name, folder, name, FL_LAUNCHER, script, folder);
+    const char *text =
+        text_as("cp %s '%s/%s'; export FAULTLESS_LIB='%s/%s'; %s %s; s=$?; rm -rf '%s'; exit $s",
+                FL_PRELOAD, folder, name, folder, name, FL_LAUNCHER, script, folder);
     fl_child_run(ARGV("sh", "-c", text), ARGV("LD_LIBRARY_PATH", "LD_PRELOAD"));
 }
 

@@ -21,8 +21,7 @@ static double anonymous_of(const json_t *nodes)
 
 static const json_t *nodes_of_this(const json_t **root)
 {
-    char pid[16];
-    snprintf(pid, sizeof(pid), "%d", (int)getpid());
+    const char *pid = text_as("%d", (int)getpid());
     RUN(0, "nodes", "--json=-", pid);
     *root = fl_child_json(output.out);
     assert_int_equal(json_array_size(*root), 1);
@@ -76,8 +75,7 @@ CASE(memory_is_counted_where_it_lies)
 
 CASE(text_has_a_line_a_node)
 {
-    char pid[16];
-    snprintf(pid, sizeof(pid), "%d", (int)getpid());
+    const char *pid = text_as("%d", (int)getpid());
     RUN(0, "nodes", pid, pid);
     assert_says(output.out, "memory by node");
     assert_says(output.out, "\n    node ");

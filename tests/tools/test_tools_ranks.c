@@ -127,4 +127,4 @@ CASE(lines_of_the_output_are_steps_of_a_recording)
     assert_int_equal(json_array_size(json_object_get(root, "steps")), 2);
 }
 
-CASES_MAIN(.group_setup = fl_child_make_folder, .group_teardown = fl_child_remove_folder)
+CASES_MAIN(IN_FOLDER)

@@ -96,11 +96,8 @@ CASE(a_doubtful_prediction_is_an_interval)
                                    "\"faultless_wall_low_ms\":700,\"faultless_wall_high_ms\":980,";
     const char *const field = strstr(recording, "\"wall_ms\":1000,");
     for (int i = 0; i < 2; i++) {
-        char text[sizeof(recording) + sizeof(doubtful)];
-        const char *own = i == 0 ? certain : doubtful;
-        snprintf(text, sizeof(text), "%.*s%s%s", (int)(field - recording), recording, own,
-                 field + strlen("\"wall_ms\":1000,"));
-        write_text(path, text);
+        write_text(path, text_as("%.*s%s%s", (int)(field - recording), recording,
+                                 i == 0 ? certain : doubtful, field + strlen("\"wall_ms\":1000,")));
         REPORT(0, path);
         assert_true((strstr(output.out, "the run: 900.0 ms instead of 1000.0") != NULL) ==
                     (i == 0));
@@ -122,17 +119,15 @@ CASE(a_caller_that_stands_several_times_in_a_row_is_named_once)
 
 CASE(long_names_of_callers_are_wrapped)
 {
-    char text[1024];
     char long_name[2][61];
     memset(long_name, 'x', sizeof(long_name));
     long_name[0][60] = long_name[1][60] = '\0';
     long_name[1][0] = 'y';
-    snprintf(text, sizeof(text),
-             "{\"kind\":\"faultstat record\",\"schema\":1,\"frames\":[{\"name\":\"%s\"},"
-             "{\"name\":\"%s\"},{\"name\":\"step\"}],\"stacks\":["
-             "{\"frames\":[0,1,2],\"site\":2,\"kind\":0,\"span\":0,\"faults\":1}]}",
-             long_name[0], long_name[1]);
-    write_text(path, text);
+    write_text(path,
+               text_as("{\"kind\":\"faultstat record\",\"schema\":1,\"frames\":[{\"name\":\"%s\"},"
+                       "{\"name\":\"%s\"},{\"name\":\"step\"}],\"stacks\":["
+                       "{\"frames\":[0,1,2],\"site\":2,\"kind\":0,\"span\":0,\"faults\":1}]}",
+                       long_name[0], long_name[1]));
     REPORT(0, path);
     const char *at = strstr(output.out, "      < y");
     assert_non_null(at);

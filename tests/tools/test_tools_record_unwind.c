@@ -179,8 +179,7 @@ CASE(generated_code_is_named_by_its_map)
     struct fl_place place[FL_FRAMES_MOST];
     bool is_cut;
     pid_t pid = getpid();
-    char path[40];
-    snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pid);
+    const char *path = text_as("/tmp/perf-%d.map", (int)pid);
     write_text(path, "5000000 20 py::step:/x/train.py\nbroken line\n"
                      "5000040 20 py::main:/x/train.py\n");
     struct fl_process *process = fl_processes_get(&processes, pid);
@@ -203,8 +202,7 @@ CASE(a_map_of_an_earlier_process_names_nothing)
     const pid_t pid = (1 << 22) + 1; /* above all that there are */
     const struct timespec times[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
     uint64_t address = UINT64_C(0x5000008);
-    char path[40];
-    snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pid);
+    const char *path = text_as("/tmp/perf-%d.map", (int)pid);
     write_text(path, "5000000 20 another\n");
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
     uint32_t module = fl_modules_get_jit(&unwinder.modules, pid);

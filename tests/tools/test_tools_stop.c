@@ -48,19 +48,15 @@ static void await_file(pid_t pid)
 static bool says_that_it_is_not_written(void)
 {
     static char text[4096];
-    char wanted[128];
     (void)read_text(said, text, sizeof(text));
-    snprintf(wanted, sizeof(wanted), "interrupted: %s is not written", file);
-    return strstr(text, wanted) != NULL;
+    return strstr(text, text_as("interrupted: %s is not written", file)) != NULL;
 }
 
 /* Would the signal end it now? While the command runs they are blocked. */
 static bool blocks(pid_t pid, int number)
 {
     static char text[8192];
-    char path[40];
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    (void)read_text(path, text, sizeof(text));
+    (void)read_text(text_as("/proc/%d/status", (int)pid), text, sizeof(text));
     unsigned long long blocked = strtoull(strstr(text, "SigBlk:") + 7, NULL, 16);
     return (blocked >> (number - 1) & 1) != 0;
 }

@@ -65,11 +65,9 @@ CASE(a_plan_and_its_hits_are_seen)
 
 static double faults_of(pid_t pid)
 {
-    char path[64];
     char line[1024] = "";
     unsigned long long faults = 0;
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    (void)read_text(path, line, sizeof(line));
+    (void)read_text(text_as("/proc/%d/stat", (int)pid), line, sizeof(line));
     assert_int_equal(sscanf(strrchr(line, ')') + 1, " %*c %*d %*d %*d %*d %*d %*u %llu", &faults),
                      1);
     return (double)faults;
@@ -170,8 +168,4 @@ CASE(wrong_options_are_refused)
     TOP(125, "word");
 }
 
-int main(void)
-{
-    int rc = fl_live_victim_skip("test_tools_top");
-    return rc != 0 ? rc : RUN_CASES(.teardown = fl_live_victims_end_well);
-}
+LIVE_VICTIM_MAIN("test_tools_top", .teardown = fl_live_victims_end_well)

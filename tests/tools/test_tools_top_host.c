@@ -3,13 +3,10 @@
 #include "cases.h"
 #include "child.h"
 #include "live_victim.h"
+#include "seccomp.h"
 
 #include <dirent.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 /* ---- fork, exec, filters ---- */
 
@@ -28,13 +25,11 @@ CASE(a_child_of_fork_has_figures_of_its_own)
 CASE(exec_ends_it)
 {
     char comm[32] = "";
-    char path[64];
     struct fl_live_victim v = fl_live_victim_begin("exec", fl_live_victim_still);
     (void)fl_live_victim_top(v.pid);
     assert_int_equal(write(v.in, "\nx\n", 3), 3);
     assert_string_equal(fl_live_victim_line(&v), "x"); /* by cat */
-    snprintf(path, sizeof(path), "/proc/%d/comm", (int)v.pid);
-    (void)read_text(path, comm, sizeof(comm));
+    (void)read_text(text_as("/proc/%d/comm", (int)v.pid), comm, sizeof(comm));
     assert_string_equal(comm, "cat\n");
     TOP(1, "--batch", "-n", "1", "-p", fl_live_victim_text(v.pid));
     assert_says(output.err, ": not under faultless\n");
@@ -85,8 +80,7 @@ CASE(the_host_sees_nothing)
 {
     static char line[16384];
     static char without[16384];
-    char variable[96];
-    snprintf(variable, sizeof(variable), "XDG_RUNTIME_DIR=%s", fl_child_folder);
+    const char *variable = text_as("XDG_RUNTIME_DIR=%s", fl_child_folder);
     size_t before = count_in("/dev/shm");
     const char *const with[] = {"LD_PRELOAD=" FL_LIBRARY, variable, NULL};
     struct fl_live_victim v = fl_live_victim_start(ARGV(FL_LIVE, "files"), NULL);
@@ -109,15 +103,12 @@ CASE(the_host_sees_nothing)
 /* As Yama answers, or a container's filter. */
 static void lose_the_right_to_read(void)
 {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    static struct filter f;
+
+    filter_begin(&f);
+    filter_answer(&f, SYS_process_vm_readv, SECCOMP_RET_ERRNO | EPERM);
+    filter_end(&f, SECCOMP_RET_ALLOW);
+    if (filter_install(&f) != 0) {
         _exit(99);
     }
 }
@@ -144,11 +135,4 @@ CASE(without_the_right_to_read_the_kernels_figures_remain)
     }
 }
 
-int main(void)
-{
-    int rc = fl_live_victim_skip("test_tools_top_host");
-    return rc != 0 ? rc
-                   : RUN_CASES(.teardown = fl_live_victims_end_well,
-                               .group_setup = fl_child_make_folder,
-                               .group_teardown = fl_child_remove_folder);
-}
+LIVE_VICTIM_MAIN("test_tools_top_host", .teardown = fl_live_victims_end_well, IN_FOLDER)

@@ -21,8 +21,7 @@ static void end_victim(void)
 
 static void start_top(const char *term, const char *more)
 {
-    char pid[16];
-    snprintf(pid, sizeof(pid), "%d", (int)victim.pid);
+    const char *pid = fl_live_victim_text(victim.pid);
     fl_terminal_start(&terminal, ARGV(FL_FAULTSTAT, "top", "-p", pid, "-d", "0.3", "-n", "100"),
                       ARGV(term, more));
 }
@@ -130,8 +129,4 @@ CASE(an_unknown_terminal_gets_lines)
     assert_int_equal(fl_terminal_end(&terminal), 128 + SIGTERM);
 }
 
-int main(void)
-{
-    int rc = fl_live_victim_skip("test_tools_top_screen");
-    return rc != 0 ? rc : RUN_CASES(.group_setup = start_victim, .group_teardown = end_victim);
-}
+LIVE_VICTIM_MAIN("test_tools_top_screen", .group_setup = start_victim, .group_teardown = end_victim)

@@ -174,10 +174,8 @@ CASE(a_time_limit_ends_a_run_and_its_descendants)
     const json_t *one = fl_child_item(root, "allocators", 0);
     const json_t *run = fl_child_item(one, "runs", 0);
     assert_true(json_is_true(json_object_get(run, "timed_out")));
-    char path[64];
     char line[256] = "";
-    snprintf(path, sizeof(path), "/proc/%d/stat", atoi(strstr(output.err, "child ") + 6));
-    FILE *stat = fopen(path, "re");
+    FILE *stat = fopen(text_as("/proc/%d/stat", atoi(strstr(output.err, "child ") + 6)), "re");
     if (stat != NULL) {
         assert_non_null(fgets(line, sizeof(line), stat));
         fclose(stat);
@@ -213,4 +211,4 @@ CASE(names_that_are_not_utf8_make_valid_json)
     (void)fl_child_json(output.out);
 }
 
-CASES_MAIN(.group_setup = fl_child_make_folder, .group_teardown = fl_child_remove_folder)
+CASES_MAIN(IN_FOLDER)

@@ -27,8 +27,6 @@
 
 enum { KIB = 1 << 10, MIB = 1 << 20, THREADS = 4, STEPS = 60, ASKS = 3000 };
 
-#define SITE __attribute__((noinline))
-
 /* Nothing is known of it any more: the call stays, and is no tail of its function. */
 static void *seen(void *p)
 {
@@ -39,54 +37,27 @@ static void *seen(void *p)
     return p;
 }
 
-void *f(size_t len);
-void *g(size_t len);
+/* A function of that name that asks for a block so. */
+#define SITE(name, parameters, asked)                                                              \
+    void *name parameters;                                                                         \
+    __attribute__((noinline)) void *name parameters                                                \
+    {                                                                                              \
+        return seen(asked);                                                                        \
+    }
+SITE(f, (size_t len), malloc(len))
+SITE(g, (size_t len), calloc(1, len))
+SITE(k, (size_t len), malloc(len))
+SITE(c, (size_t len), malloc(len))
+SITE(s, (size_t len), malloc(len))
+SITE(r, (void *p, size_t len), realloc(p, len))
+SITE(t, (void *len), malloc(*(size_t *)len))
+
 void *h(size_t len);
-void *k(size_t len);
-void *c(size_t len);
-void *s(size_t len);
-void *r(void *p, size_t len);
-void *t(void *len);
 
-SITE void *f(size_t len)
-{
-    return seen(malloc(len));
-}
-
-SITE void *g(size_t len)
-{
-    return seen(calloc(1, len));
-}
-
-SITE void *h(size_t len)
+__attribute__((noinline)) void *h(size_t len)
 {
     void *p = NULL;
     return seen(posix_memalign(&p, 64, len) == 0 ? p : NULL);
-}
-
-SITE void *k(size_t len)
-{
-    return seen(malloc(len));
-}
-
-SITE void *c(size_t len)
-{
-    return seen(malloc(len));
-}
-
-SITE void *s(size_t len)
-{
-    return seen(malloc(len));
-}
-
-SITE void *r(void *p, size_t len)
-{
-    return seen(realloc(p, len));
-}
-
-SITE void *t(void *len)
-{
-    return seen(malloc(*(size_t *)len));
 }
 
 static void sites(void)

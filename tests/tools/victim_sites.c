@@ -7,17 +7,17 @@
  * pages, in c. zero: z reads 400 pages, each before it writes it. uffd: u writes 400 pages that a
  * userfaultfd handler gives; 4 where there is none. */
 #include "faultless/step.h"
+#include "fresh.h"
 
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum {
     FL_F_PAGES = 1000,
@@ -32,72 +32,34 @@ enum {
 static size_t page_len;
 static size_t thread_pages;
 
-void f(volatile char *base);
-void g(volatile char *base);
-void h(volatile char *base);
-void k(volatile char *base);
-void c(volatile char *base);
-void z(volatile char *base);
-void u(volatile char *base);
-
-/* Base pages that no huge or middle-sized page may back. */
-static volatile char *fresh(size_t pages)
+static volatile char *base_pages(size_t pages)
 {
-    void *base =
-        mmap(NULL, pages * page_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED) {
-        _exit(3);
-    }
-    (void)madvise(base, pages * page_len, MADV_NOHUGEPAGE);
-    return base;
+    return fresh(pages * page_len, MADV_NOHUGEPAGE);
 }
 
-__attribute__((noinline)) void f(volatile char *base)
-{
-    for (size_t i = 0; i < FL_F_PAGES; i++) {
-        base[i * page_len] = 1;
+/* A function of that name, which writes to so many pages. */
+#define TOUCHES(name, pages)                                                                       \
+    void name(volatile char *base);                                                                \
+    __attribute__((noinline)) void name(volatile char *base)                                       \
+    {                                                                                              \
+        for (size_t i = 0; i < (pages); i++) {                                                     \
+            base[i * page_len] = 1;                                                                \
+        }                                                                                          \
     }
-}
-
-__attribute__((noinline)) void g(volatile char *base)
-{
-    for (size_t i = 0; i < FL_G_PAGES; i++) {
-        base[i * page_len] = 1;
-    }
-}
-
-__attribute__((noinline)) void h(volatile char *base)
-{
-    for (size_t i = 0; i < 2 * thread_pages; i++) {
-        base[i * page_len] = 1;
-    }
-}
-
-__attribute__((noinline)) void k(volatile char *base)
-{
-    for (size_t i = 0; i < FL_K_BYTES; i += page_len) {
-        base[i] = 1;
-    }
-}
+TOUCHES(f, FL_F_PAGES)
+TOUCHES(g, FL_G_PAGES)
+TOUCHES(h, 2 * thread_pages)
+TOUCHES(k, FL_K_BYTES / page_len)
+TOUCHES(c, FL_C_PAGES)
+TOUCHES(u, FL_U_PAGES)
 
 static void touch_huge(void)
 {
-    char *base = mmap(NULL, FL_K_BYTES + FL_HUGE, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED) {
-        _exit(3);
-    }
-    base += (FL_HUGE - (uintptr_t)base % FL_HUGE) % FL_HUGE;
-    (void)madvise(base, FL_K_BYTES, MADV_HUGEPAGE);
-    k(base);
+    volatile char *base = fresh(FL_K_BYTES + FL_HUGE, MADV_HUGEPAGE);
+    k(base + (FL_HUGE - (uintptr_t)base % FL_HUGE) % FL_HUGE);
 }
 
-__attribute__((noinline)) void c(volatile char *base)
-{
-    for (size_t i = 0; i < FL_C_PAGES; i++) {
-        base[i * page_len] = 3;
-    }
-}
+void z(volatile char *base);
 
 __attribute__((noinline)) void z(volatile char *base)
 {
@@ -108,7 +70,7 @@ __attribute__((noinline)) void z(volatile char *base)
 
 static void copy_in_child(void)
 {
-    volatile char *base = fresh(FL_F_PAGES);
+    volatile char *base = base_pages(FL_F_PAGES);
     f(base);
     pid_t pid = fork();
     if (pid == 0) {
@@ -116,13 +78,6 @@ static void copy_in_child(void)
         _exit(0);
     }
     waitpid(pid, NULL, 0);
-}
-
-__attribute__((noinline)) void u(volatile char *base)
-{
-    for (size_t i = 0; i < FL_U_PAGES; i++) {
-        base[i * page_len] = 4;
-    }
 }
 
 /* Gives a zeroed page for each fault that the descriptor tells of. */
@@ -142,7 +97,7 @@ static void touch_served(void)
 {
     static int fd;
     pthread_t thread;
-    volatile char *base = fresh(FL_U_PAGES);
+    volatile char *base = base_pages(FL_U_PAGES);
     struct uffdio_api api = {.api = UFFD_API};
     struct uffdio_register range = {.range = {(uintptr_t)base, FL_U_PAGES * page_len},
                                     .mode = UFFDIO_REGISTER_MODE_MISSING};
@@ -157,16 +112,16 @@ static void touch_served(void)
 
 static void *run_thread(void *arg)
 {
-    h(fresh(2 * thread_pages));
+    h(base_pages(2 * thread_pages));
     return arg;
 }
 
 static void round_of_faults(void)
 {
-    volatile char *base = fresh(FL_F_PAGES);
+    volatile char *base = base_pages(FL_F_PAGES);
     f(base);
     munmap((void *)(uintptr_t)base, FL_F_PAGES * page_len);
-    base = fresh(FL_G_PAGES);
+    base = base_pages(FL_G_PAGES);
     g(base);
     munmap((void *)(uintptr_t)base, FL_G_PAGES * page_len);
     if (thread_pages != 0) {
@@ -184,7 +139,7 @@ int main(int argc, char **argv)
     if (argc > 3 && strcmp(argv[3], "huge") == 0) {
         touch_huge();
     } else if (argc > 3 && strcmp(argv[3], "zero") == 0) {
-        z(fresh(FL_Z_PAGES));
+        z(base_pages(FL_Z_PAGES));
     } else if (argc > 3 && strcmp(argv[3], "uffd") == 0) {
         touch_served();
     } else if (argc > 3) {

@@ -9,21 +9,22 @@
  * alien: with the name of a worker of the main thread's.
  * Prints `marks N`, N being how many were answered. */
 #include "faultless/step.h"
+#include "fresh.h"
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static pthread_barrier_t barrier;
 static size_t helper_pages;
 static const char *mode = "";
 static bool is_over; /* written between two barriers */
 
-/* One fault a page: base pages of a fresh mapping that no huge or middle-sized page may back. */
+/* One fault a page. */
 static void touch(size_t pages)
 {
     size_t page_len = (size_t)sysconf(_SC_PAGESIZE);
@@ -31,15 +32,11 @@ static void touch(size_t pages)
     if (pages == 0) {
         return;
     }
-    char *base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED) {
-        _exit(3);
-    }
-    (void)madvise(base, len, MADV_NOHUGEPAGE);
+    volatile char *base = fresh(len, MADV_NOHUGEPAGE);
     for (size_t i = 0; i < pages; i++) {
-        ((volatile char *)base)[i * page_len] = 1;
+        base[i * page_len] = 1;
     }
-    munmap(base, len);
+    munmap((void *)(uintptr_t)base, len);
 }
 
 static void *touch_at_each_step(void *name)

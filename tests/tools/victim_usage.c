@@ -4,16 +4,15 @@
  *
  *   victim_usage PAGES [HUGE [FILE]] */
 #include "faultless/step.h"
+#include "fresh.h"
 
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { FL_MIB = 1 << 20 };
 
@@ -36,20 +35,10 @@ static long rollup(const char *key)
     return number;
 }
 
-static char *map(size_t len, int advice)
-{
-    char *base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED) {
-        _exit(3);
-    }
-    (void)madvise(base, len, advice);
-    return base;
-}
-
-static void touch(char *base, size_t len)
+static void touch(volatile char *base, size_t len)
 {
     for (size_t at = 0; at < len; at += page_len) {
-        ((volatile char *)base)[at] = 1;
+        base[at] = 1;
     }
 }
 
@@ -79,9 +68,9 @@ int main(int argc, char **argv)
     page_len = (size_t)sysconf(_SC_PAGESIZE);
     size_t len = (size_t)(argc > 1 ? atol(argv[1]) : 0) * page_len;
     size_t huge = (size_t)(argc > 2 ? atol(argv[2]) : 0) * FL_MIB;
-    touch(map(len, MADV_NOHUGEPAGE), len);
+    touch(fresh(len, MADV_NOHUGEPAGE), len);
     if (huge > 0) {
-        touch(map(huge, MADV_HUGEPAGE), huge);
+        touch(fresh(huge, MADV_HUGEPAGE), huge);
     }
     if (argc > 3) {
         read_file(argv[3]);
