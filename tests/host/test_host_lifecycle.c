@@ -67,13 +67,13 @@ static void run_way(const char *way, bool alone, bool together)
 
 CASE(memory_decays_after_main_has_ended)
 {
-    static const char *const modes[] = {"had_worker", "had_none"};
+    static const char *const modes[] = {"decays_by_the_worker_that_was", "decays_by_a_new_worker"};
     if (fl_rung_has("worker")) {
         return; /* nothing decays by itself then */
     }
     for (size_t i = 0; i < 2; i++) {
         const struct fl_run *r =
-            FL_ACTIVE(FL_ARGV("victim_host_decay", modes[i]), FL_ENV("FAULTLESS_DECAY_MS=400"));
+            FL_ACTIVE(FL_ARGV("victim_last_thread", modes[i]), FL_ENV("FAULTLESS_DECAY_MS=400"));
         assert_string_equal(r->out, "small\n");
     }
 }

@@ -8,4 +8,11 @@ CASE_IS(free_memory_is_in_no_dump,
 CASE_IS(nor_is_the_stock,
         FL_ACTIVE(FL_ARGV("victim_dump", "freed"), FL_ENV(STAYS, "FAULTLESS_STOCK=200M")))
 
+CASE(what_is_live_is)
+{
+    FL_ACTIVE(FL_ARGV("victim_dump", "live"));
+    FL_ACTIVE(FL_ARGV("victim_dump", "live"), FL_ENV("FAULTLESS_DISABLE=worker"));
+    FL_ACTIVE(FL_ARGV("victim_dump", "live"), FL_ENV("FAULTLESS_DISABLE=move,uffd"));
+}
+
 CASES_MAIN()

@@ -28,7 +28,7 @@ static void works_without(unsigned *calls)
     bool shares = calls[0] == SYS_close_range;
 
     WITHOUT(calls, FL_ARGV("victim_worker", "gives_back"), SHORT);
-    WITHOUT(calls, FL_ARGV("victim_last_thread", "main"), LONG);
+    WITHOUT(calls, FL_ARGV("victim_last_thread", "main_is_last"), LONG);
     WITHOUT(calls, FL_ARGV("victim_table", shares ? "pipe_is_shared" : "pipe_ends"),
             shares ? SHORT : LONG);
 }

@@ -12,8 +12,8 @@ CASE(it_is_not_there_without_work)
 
 CASE(it_is_not_the_last_thread)
 {
-    fl_run_modes("victim_last_thread", FL_ARGV("main", "other"), FL_ENV(QUICK));
-    fl_run_modes("victim_last_thread", FL_ARGV("main", "other"),
+    fl_run_modes("victim_last_thread", FL_ARGV("main_is_last", "other_is_last"), FL_ENV(QUICK));
+    fl_run_modes("victim_last_thread", FL_ARGV("main_is_last", "other_is_last"),
                  FL_ENV("FAULTLESS_DECAY_MS=60000"));
 }
 
