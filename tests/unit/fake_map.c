@@ -203,13 +203,14 @@ static void flag_maps(struct fl_range r, enum fl_sys_advice advice)
     fake_leave();
 }
 
-/* A refusal may come halfway: then what was advised before stays so. */
+/* A refusal may come halfway: then what was advised before stays so. Where some of it is not mapped
+ * the rest is advised, too. */
 static int advise_flag(struct fl_range r, enum fl_sys_advice advice, int rc)
 {
     struct fl_range part = {r.base, rc == 0 ? r.len : fl_align_down(r.len / 2, fl_page.base)};
     int real = part.len != 0 ? fl_sys_linux.advise(part, advice) : 0;
 
-    if (real == 0) {
+    if (real == 0 || real == -ENOMEM) {
         flag_maps(part, advice);
     }
     return rc != 0 ? rc : real;
