@@ -4,6 +4,7 @@
  * own; pages move by the real one, where it can. */
 #include "prop/quiet_fake.h"
 #include "prop/seed.h"
+#include "prop/two_nodes.h"
 #include "region/serve/shard.h"
 #include "region/state/lock.h"
 #include "region/region.h"
@@ -26,90 +27,9 @@ static bool sharded;                           /* free memory is divided, more a
 static bool placed;                            /* on two nodes */
 static _Atomic(struct fl_extent *) box[BOXES]; /* handed over: the thread that empties it frees */
 
-/* ---- two nodes: each thread is on one, for a while ---- */
-
-enum { NODES = 2, SPREAD = 2 * NODES + 1 };
-static _Thread_local unsigned node;
-static _Thread_local uint64_t asked;
-
-static void wish(size_t len, struct fl_wish *out)
-{
-    (void)len;
-    *out = (struct fl_wish){.n = 2, .zone = {(uint8_t)node, (uint8_t)(1 - node)}};
-    if (++asked % 16 == 0) {
-        *out = (struct fl_wish){.n = 1, .zone = {SPREAD}};
-    } else if (asked % 16 == 8) {
-        *out = (struct fl_wish){
-            .n = 1, .zone = {2 * NODES}, .on_touch = true, .touched = (uint8_t)(NODES + node)};
-    }
-}
-
-static int same_number(unsigned zone)
-{
-    return (int)zone;
-}
-
-static unsigned same_zone(int number)
-{
-    return (unsigned)number;
-}
-
-static void note_map(struct fl_range range, unsigned zone)
-{
-    (void)range;
-    (void)zone;
-}
-
-static void note_own_map(struct fl_range range)
-{
-    (void)range;
-}
-
-static bool has_room(unsigned zone, size_t bytes)
-{
-    static unsigned turn; /* Lock: region */
-
-    (void)bytes;
-    return zone >= NODES || ++turn % 64 != 0;
-}
-
-static unsigned where(struct fl_range range)
-{
-    return range.base >> 21 & 1;
-}
-
-static unsigned nowhere(int tid)
-{
-    (void)tid;
-    return NODES;
-}
-
-static void look(unsigned zone)
-{
-    (void)zone;
-}
-
-static void end(void)
-{
-}
-
-static const struct fl_placing placing = {.nodes = NODES,
-                                          .alike_below = 32 * FL_MIB,
-                                          .wish = wish,
-                                          .zone_of = same_zone,
-                                          .number_of = same_number,
-                                          .mapped = note_map,
-                                          .mapped_own = note_own_map,
-                                          .has_room = has_room,
-                                          .look = look,
-                                          .found = where,
-                                          .runs_on = nowhere,
-                                          .fill_begin = look,
-                                          .fill_end = end};
-
 static void change_node(struct fl_cache *c)
 {
-    node = 1 - node;
+    two_nodes_here = 1 - two_nodes_here;
     atomic_store(&c->site, fl_site_void);
 }
 
@@ -371,7 +291,7 @@ static void share_a_region(bool with_shards, bool on_nodes)
     install_quiet_fake();
     assert_int_equal(fl_region_start(&region, &config), 0);
     if (on_nodes) {
-        fl_region_divide(&region, &placing);
+        fl_region_divide(&region, &two_nodes);
     }
     for (uintptr_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&t[i], NULL, work, (void *)(i + 1)), 0);
@@ -414,11 +334,9 @@ static void four_threads_share_a_region_of_several_shards(void **state)
 static void four_threads_share_a_region_on_two_nodes(void **state)
 {
     (void)state;
-    for (unsigned cpu = 0; cpu < FL_CPU_IDS; cpu++) {
-        atomic_store(&fl_site[cpu], FL_SITE_FIRST);
-    }
+    two_nodes_begin();
     share_a_region(false, true);
-    assert_int_equal(fl_shards_open(&region.shards), NODES);
+    assert_int_equal(fl_shards_open(&region.shards), TWO_NODES);
 }
 
 int main(void)
