@@ -47,17 +47,24 @@ const char *advised_check(struct fl_region *r)
     return NULL;
 }
 
+/* Nothing is mapped there, or nothing has come. */
+static bool is_absent(struct fl_holes *h, struct fl_range page)
+{
+    size_t there = 0;
+
+    return fl_holes_bare_in(h, page) != 0 ||
+           (fl_sys_linux.resident(page, &there) == 0 && there == 0);
+}
+
 /* What is said to be absent is in no memory. */
 const char *holes_check(struct fl_region *r)
 {
     struct fl_range run, rest = r->space.window.all;
-    size_t there = 0;
 
     while ((run = fl_holes_next_split(&r->pages.holes, rest)).len != 0) {
         for (uintptr_t at = run.base; at < fl_range_end(run); at += fl_page.base) {
             struct fl_range page = {at, fl_page.base};
-            MUST(fl_holes_in(&r->pages.holes, page) == 0 ||
-                     (fl_sys_linux.resident(page, &there) == 0 && there == 0),
+            MUST(fl_holes_in(&r->pages.holes, page) == 0 || is_absent(&r->pages.holes, page),
                  "a hole has a page in it");
         }
         rest = (struct fl_range){fl_range_end(run), fl_range_end(rest) - fl_range_end(run)};

@@ -8,29 +8,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A name, and out of 128 how often it comes in a random sequence. */
+/* A name, what plays it, and out of 256 how often it comes in a random sequence. The program's
+ * operations go by what alloc/ does: slots first, then depots, then the region. `a` has the thread
+ * in its highest bits where one takes or frees: ops_thread. */
 #define OPS(X)                                                                                     \
-    X(TAKE, 31)     /* a: size, b: alignment */                                                    \
-    X(CALLOC, 13)   /* the same, zeroed */                                                         \
-    X(FREE, 26)     /* a: which */                                                                 \
-    X(FREE_PAST, 8) /* the same, without the cache */                                              \
-    X(DEFER, 3)     /* the same, as a signal handler amid our work */                              \
-    X(RESIZE, 11)   /* a: which, b: size */                                                        \
-    X(PURGE, 3)     /* a: age */                                                                   \
-    X(TICK, 4)                                                                                     \
-    X(CACHE, 1)  /* release the cache, take another */                                             \
-    X(REFUSE, 2) /* a: the kernel refuses memory until the next of these */                        \
-    X(PRESS, 3)  /* a: how much memory is left, b: a limit on maps; until the next of these */     \
-    X(MOVE, 7)   /* realloc that may move. a: which, b: how much more */                           \
-    X(ANSWER, 4) /* a: what the kernel says to moves, until the next of these */                   \
-    X(FORGET, 3) /* the peak: from here on pages have to move */                                   \
-    X(REFILL, 2) /* the stock. a: how much was wanted */                                           \
-    X(CLEAR, 2)  /* free memory */                                                                 \
-    X(REPAIR, 1) /* a, b: what the kernel tells of single pages */                                 \
-    X(FORK, 2)   /* a: with a child */                                                             \
-    X(HIDE, 2)   /* free memory, from core dumps. a: how, b: its age, and how much */
+    X(TAKE, take, 58)        /* a: size, b: alignment */                                           \
+    X(CALLOC, take, 24)      /* the same, zeroed */                                                \
+    X(FREE, let_go, 50)      /* a: which */                                                        \
+    X(FREE_PAST, let_go, 12) /* the same, without cache and depot */                               \
+    X(DEFER, let_go, 6)      /* the same, as a signal handler amid our work */                     \
+    X(ROW, row, 4)           /* a: size of a row of blocks, b: how many, and how they are freed */ \
+    X(RESIZE, resize, 20)    /* a: which, b: size */                                               \
+    X(MOVE, move, 13)        /* realloc that may move. a: which, b: how much more */               \
+    X(CACHE, cache, 2)       /* a thread ends, another one begins */                               \
+    X(CPU, cpu, 3)           /* a thread goes to another CPU, b: its number */                     \
+    X(SHARD, shard, 2)       /* a: another one is opened, or more is shared out */                 \
+    X(TICK, tick, 7)         /* the worker's clock; without a worker time passes */                \
+    X(WAIT, wait, 4)         /* a: how much time passes */                                         \
+    X(IDLE, idle, 1)         /* so many ticks without a request that all that ages has aged */     \
+    X(PURGE, purge, 4)       /* a: age */                                                          \
+    X(GIVE_BACK, give_back, 2) /* a: how; b: how much stays */                                     \
+    X(LIMIT, limit, 1)         /* a: what may be held from now on */                               \
+    X(REFUSE, refuse, 4)       /* a: the kernel refuses memory until the next of these */          \
+    X(PRESS, press, 6)         /* a: how much memory is left, b: a limit on maps; likewise */      \
+    X(ANSWER, answer, 7)       /* a: what the kernel says to moves, likewise; b: and to others */  \
+    X(FORGET, forget, 6)       /* the peak: from here on pages have to move */                     \
+    X(REFILL, refill, 4)       /* the reserve. a: how much was wanted */                           \
+    X(CLEAR, clear, 4)         /* free memory */                                                   \
+    X(REPAIR, repair, 2)       /* a, b: what the kernel tells of single pages */                   \
+    X(FORK, fork_off, 5)       /* a: with a child; b: which thread forks */                        \
+    X(HIDE, hide, 5)           /* free memory, from core dumps. a: how, b: its age, and how much */
 
-#define OP_KIND(name, share) OP_##name,
+#define OP_KIND(name, f, share) OP_##name,
 enum op_kind { OPS(OP_KIND) OP_KINDS };
 
 struct op {
@@ -38,24 +47,33 @@ struct op {
     uint16_t a, b;
 };
 
+/* Between two ticks where there is no worker. */
+#define OPS_TICK_NS ((uint64_t)1000000000)
+
 /* How the region is set up. */
 struct ops_config {
     const char *name;
     size_t eager_max, limit, stock; /* bytes, as in struct fl_region_config */
-    bool huge, by_touch, reserved;
+    bool base_pages, by_touch, reserved;
     int method; /* enum fl_move_method */
     bool wait_for_touch;
+    bool alone;      /* no worker: requests and frees see to what ages */
+    bool nodes;      /* two; else there is one */
+    unsigned shards; /* of one node, from the start; 0: one, others may be opened */
 };
 
 /* Bytes that `a` or `b` stands for. */
 size_t ops_size(uint16_t v);
 size_t ops_align(uint16_t v);
+/* A number in bits that ops_size leaves alone. */
+unsigned ops_thread(uint16_t v);
 
 extern const struct ops_config ops_configs[];
 extern const size_t ops_nconfigs;
 
 /* Plays all of it on a new region. NULL, or what went wrong, with *out_at the operation's index. */
-const char *ops_play(const struct ops_config *c, const struct op *ops, size_t n, size_t *out_at);
+const char *ops_play(const struct ops_config *c, const struct op *ops, size_t n,
+                     volatile size_t *out_at);
 void ops_print(const struct op *ops, size_t n);
 
 #endif

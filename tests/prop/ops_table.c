@@ -9,19 +9,41 @@
 #define MIB(n) ((size_t)(n) << 20)
 
 const struct ops_config ops_configs[] = {
-    {"plain", 0, 0, 0, true, false, false, FL_METHOD_MOVE, false},
-    {"lazy from 20 MiB", MIB(20), 0, 0, true, false, false, FL_METHOD_MOVE, false},
-    {"limit of 24 MiB", 0, MIB(24), 0, true, false, false, FL_METHOD_MOVE, false},
-    {"base pages, touched", MIB(18), MIB(64), 0, false, true, false, FL_METHOD_MOVE, false},
-    {"reserved window", MIB(24), 0, 0, true, false, true, FL_METHOD_MOVE, false},
-    {"stock of 16 MiB", 0, 0, MIB(16), true, false, false, FL_METHOD_MOVE, false},
-    {"mremap, stock, limit of 96 MiB", MIB(30), MIB(96), MIB(8), true, false, false,
-     FL_METHOD_REMAP, false},
-    {"nothing moves", 0, 0, 0, true, false, false, FL_METHOD_NONE, false},
-    {"touch", 0, 0, 0, true, false, false, FL_METHOD_MOVE, true},
-    {"touch, stock of 16 MiB", 0, 0, MIB(16), true, false, false, FL_METHOD_MOVE, true},
-    {"touch, base pages", 0, MIB(96), 0, false, false, false, FL_METHOD_MOVE, true},
-    {"touch, reserved, mremap", 0, 0, 0, true, false, true, FL_METHOD_REMAP, true},
+    {.name = "plain"},
+    {.name = "lazy from 20 MiB", .eager_max = MIB(20)},
+    {.name = "limit of 24 MiB", .limit = MIB(24)},
+    {.name = "base pages, touched",
+     .eager_max = MIB(18),
+     .limit = MIB(64),
+     .base_pages = true,
+     .by_touch = true},
+    {.name = "reserved window", .eager_max = MIB(24), .reserved = true},
+    {.name = "stock of 16 MiB", .stock = MIB(16)},
+    {.name = "mremap, stock, limit of 96 MiB",
+     .eager_max = MIB(30),
+     .limit = MIB(96),
+     .stock = MIB(8),
+     .method = FL_METHOD_REMAP},
+    {.name = "nothing moves", .method = FL_METHOD_NONE},
+    {.name = "touch", .wait_for_touch = true},
+    {.name = "touch, stock of 16 MiB", .stock = MIB(16), .wait_for_touch = true},
+    {.name = "touch, base pages", .limit = MIB(96), .base_pages = true, .wait_for_touch = true},
+    {.name = "touch, reserved, mremap",
+     .reserved = true,
+     .method = FL_METHOD_REMAP,
+     .wait_for_touch = true},
+    {.name = "no worker", .alone = true},
+    {.name = "no worker, touch, stock of 8 MiB",
+     .stock = MIB(8),
+     .wait_for_touch = true,
+     .alone = true},
+    {.name = "three shards", .shards = 3},
+    {.name = "two shards, touch, stock of 8 MiB",
+     .stock = MIB(8),
+     .wait_for_touch = true,
+     .shards = 2},
+    {.name = "two nodes", .nodes = true},
+    {.name = "two nodes, touch", .eager_max = MIB(20), .wait_for_touch = true, .nodes = true},
 };
 const size_t ops_nconfigs = sizeof ops_configs / sizeof ops_configs[0];
 
@@ -38,9 +60,15 @@ size_t ops_align(uint16_t v)
     return (v & 7) != 0 ? fl_page.base : fl_max(fl_page.base, KIB(4) << (v >> 3) % 13);
 }
 
+/* Bits of which ops_size and world_block make little. */
+unsigned ops_thread(uint16_t v)
+{
+    return v >> 10;
+}
+
 void ops_print(const struct op *ops, size_t n)
 {
-#define OP_NAME(name, share) #name,
+#define OP_NAME(name, f, share) #name,
     static const char *const name[OP_KINDS] = {OPS(OP_NAME)};
 
     for (size_t i = 0; i < n; i++) {
