@@ -23,6 +23,7 @@ static void begin_kernel(const struct ops_config *c)
     fake.no_quiet_addresses |= c->reserved;
     fake.on_lazy_free = take_away;
     fake.grants_no_huge = true;
+    fake.holes = c->method == FL_METHOD_REMAP; /* where a map is refused after it */
     fake.pretend_populate = true; /* what is never touched costs nothing */
     fl_cpu_offset = (const char *)&here - (const char *)__builtin_thread_pointer();
     two_nodes_begin();
