@@ -21,7 +21,7 @@
     X(RESIZE, resize, 20)    /* a: which, b: size */                                               \
     X(MOVE, move, 13)        /* realloc that may move. a: which, b: how much more */               \
     X(CACHE, cache, 2)       /* a thread ends, another one begins */                               \
-    X(CPU, cpu, 3)           /* a thread goes to another CPU, b: its number */                     \
+    X(CPU, cpu, 3)           /* a thread goes to another CPU. b: its number; the nodes' policy */  \
     X(SHARD, shard, 2)       /* a: another one is opened, or more is shared out */                 \
     X(TICK, tick, 7)         /* the worker's clock; without a worker time passes */                \
     X(WAIT, wait, 4)         /* a: how much time passes */                                         \

@@ -1,5 +1,6 @@
 /* The program's threads, where they run, and its children. */
 #include "prop/ops_kinds.h"
+#include "prop/two_nodes.h"
 #include "prop/world.h"
 #include "region/serve/shard.h"
 #include "region/state/lock.h"
@@ -21,6 +22,9 @@ const char *op_cache(const struct op *op)
 const char *op_cpu(const struct op *op)
 {
     world_thread(op->a)->cpu = op->b % CPUS;
+    if (op->b / CPUS % 4 == 0) {
+        two_nodes_turn();
+    }
     return NULL;
 }
 

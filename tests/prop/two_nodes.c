@@ -15,7 +15,8 @@ enum {
 
 _Thread_local unsigned two_nodes_here;
 static _Thread_local unsigned asked;
-static unsigned turn; /* Lock: region */
+static unsigned turn;  /* Lock: region */
+static unsigned turns; /* of the policy; one thread */
 static struct fl_range watched;
 static uint8_t lies[PAGES]; /* a zone; of a page of `watched` */
 
@@ -113,13 +114,29 @@ const struct fl_placing two_nodes = {.nodes = TWO_NODES,
                                      .fill_begin = look,
                                      .fill_end = end};
 
+unsigned two_nodes_of(unsigned cpu)
+{
+    return (cpu + turns) % TWO_NODES;
+}
+
+static void note_sites(void)
+{
+    for (unsigned cpu = 0; cpu < FL_CPU_IDS; cpu++) {
+        atomic_store(&fl_site[cpu], FL_SITE_FIRST + TWO_NODES * turns + two_nodes_of(cpu));
+    }
+}
+
 void two_nodes_begin(void)
 {
-    asked = turn = two_nodes_here = 0;
+    asked = turn = turns = two_nodes_here = 0;
     watched.len = 0;
-    for (unsigned cpu = 0; cpu < FL_CPU_IDS; cpu++) {
-        atomic_store(&fl_site[cpu], FL_SITE_FIRST + cpu % TWO_NODES);
-    }
+    note_sites();
+}
+
+void two_nodes_turn(void)
+{
+    turns++;
+    note_sites();
 }
 
 void two_nodes_watch(struct fl_range window)

@@ -10,8 +10,12 @@ enum { TWO_NODES = 2 };
 extern const struct fl_placing two_nodes;
 extern _Thread_local unsigned two_nodes_here; /* the node of the calling thread */
 
-/* All counts begin anew, and CPU number i is on node i modulo TWO_NODES. */
+/* All counts begin anew. */
 void two_nodes_begin(void);
+/* The node that requests on that CPU wish for: half of the CPUs each. */
+unsigned two_nodes_of(unsigned cpu);
+/* The policy changes: the other node, from here on. */
+void two_nodes_turn(void);
 /* From here on what is mapped there is noted; one thread. */
 void two_nodes_watch(struct fl_range window);
 /* Was all of `range`, a part of that, mapped for the zone, the last time? */

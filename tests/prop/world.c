@@ -24,7 +24,7 @@ static void begin_kernel(const struct ops_config *c)
     fake.on_lazy_free = take_away;
     fake.grants_no_huge = true;
     fake.holes = c->method == FL_METHOD_REMAP; /* where a map is refused after it */
-    fake.pretend_populate = true; /* what is never touched costs nothing */
+    fake.pretend_populate = true;              /* what is never touched costs nothing */
     fl_cpu_offset = (const char *)&here - (const char *)__builtin_thread_pointer();
     two_nodes_begin();
 }
@@ -64,7 +64,7 @@ struct thread *world_thread(unsigned which)
     struct thread *t = &world.thread[which % WORLD_THREADS];
 
     here = t->cpu;
-    two_nodes_here = t->cpu % TWO_NODES;
+    two_nodes_here = two_nodes_of(t->cpu);
     return t;
 }
 
