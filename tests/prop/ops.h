@@ -17,16 +17,16 @@
     X(FREE, let_go, 50)      /* a: which */                                                        \
     X(FREE_PAST, let_go, 12) /* the same, without cache and depot */                               \
     X(DEFER, let_go, 6)      /* the same, as a signal handler amid our work */                     \
-    X(ROW, row, 4)           /* a: size of a row of blocks, b: how many, and how they are freed */ \
-    X(RESIZE, resize, 20)    /* a: which, b: size */                                               \
-    X(MOVE, move, 13)        /* realloc that may move. a: which, b: how much more */               \
-    X(CACHE, cache, 2)       /* a thread ends, another one begins */                               \
-    X(CPU, cpu, 3)           /* a thread goes to another CPU. b: its number; the nodes' policy */  \
-    X(SHARD, shard, 2)       /* a: another one is opened, or more is shared out */                 \
-    X(TICK, tick, 7)         /* the worker's clock; without a worker time passes */                \
-    X(WAIT, wait, 4)         /* a: how much time passes */                                         \
-    X(IDLE, idle, 1)         /* so many ticks without a request that all that ages has aged */     \
-    X(PURGE, purge, 4)       /* a: age */                                                          \
+    X(ROW, row, 4) /* a: length of a row of blocks, b: how many, and how many of them stay */      \
+    X(RESIZE, resize, 20) /* a: which, b: size */                                                  \
+    X(MOVE, move, 13)     /* realloc that may move. a: which, b: how much more */                  \
+    X(CACHE, cache, 2)    /* a thread ends, another one begins */                                  \
+    X(CPU, cpu, 3)        /* a thread goes to another CPU. b: its number; the nodes' policy */     \
+    X(SHARD, shard, 2)    /* a: another one is opened, or more is shared out */                    \
+    X(TICK, tick, 7)      /* the worker's clock; without a worker time passes */                   \
+    X(WAIT, wait, 4)      /* a: how much time passes */                                            \
+    X(IDLE, idle, 1)      /* so many ticks without a request that all that ages has aged */        \
+    X(PURGE, purge, 4)    /* a: age */                                                             \
     X(GIVE_BACK, give_back, 2) /* a: how; b: how much stays */                                     \
     X(LIMIT, limit, 1)         /* a: what may be held from now on */                               \
     X(REFUSE, refuse, 4)       /* a: the kernel refuses memory until the next of these */          \

@@ -140,7 +140,8 @@ const char *op_let_go(const struct op *op)
 const char *op_row(const struct op *op)
 {
     struct thread *t = world_thread(ops_thread(op->a));
-    size_t len = ops_size(op->a) % KIB(256) + fl_page.base, n = 1 + op->b % (2 * WORLD_BLOCKS);
+    size_t len = fl_align_up(KIB(16) << op->a % 4, fl_page.base);
+    size_t n = 1 + op->b % (2 * WORLD_BLOCKS);
     const char *wrong = NULL;
 
     for (size_t i = 0; i < n && wrong == NULL; i++) {

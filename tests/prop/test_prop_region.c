@@ -15,7 +15,7 @@
 #if defined(__SANITIZE_THREAD__)
 enum { OPS = 400 }; /* there each mapping costs its shadow */
 #else
-enum { OPS = 2000 };
+enum { OPS = 1500 };
 #endif
 enum { SHRINK_TRIES = 400, LAST = 12, PATIENCE_S = 60 };
 
