@@ -22,6 +22,14 @@ void fl_past_lookup(void *handle, const char *name, bool versioned, const void *
  * does not find them. One thread at a time. */
 void fl_past_hide(const char *from, const char *to);
 
+/* For past.c and past_namespace.c alone. is_wanted: false amid boot, which looks up what libc has,
+ * and where no block is ours. give_up: no more blocks are made, for one that there is must not get
+ * to what binds past us; `what` is said once. namespace_of: a name is about to be looked up by
+ * `handle`; of another namespace, its libc is diverted. */
+bool fl_past_is_wanted(void);
+void fl_past_give_up(const char *what);
+void fl_past_namespace_of(void *handle);
+
 /* libc's function that is diverted to `f`; `f`, where none is. */
 void *fl_past_original(void *f);
 
