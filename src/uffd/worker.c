@@ -21,11 +21,6 @@ static const uint64_t last_one_ns = 10000000; /* until the thread before has end
 static const uint64_t retire_round_ns = 30000000;
 enum { RETIRE_ROUNDS = 100 };
 
-uint64_t fl_worker_decay(struct fl_region *r)
-{
-    return fl_region_tick(r, FL_DECAY_TICKS) ? FL_JOB_DELAY : FL_JOB_IDLE;
-}
-
 void fl_worker_init(struct fl_worker *w, struct fl_region *r, uint64_t decay_ms)
 {
     memset(w, 0, sizeof *w);
@@ -35,59 +30,9 @@ void fl_worker_init(struct fl_worker *w, struct fl_region *r, uint64_t decay_ms)
                   decay_ms != 0 ? decay_ms * 1000000 / FL_DECAY_TICKS : FL_JOB_IDLE);
 }
 
-void fl_worker_add(struct fl_worker *w, uint64_t (*run)(struct fl_region *r), uint64_t delay_ns)
-{
-    if (w->njobs == FL_WORKER_JOBS) {
-        fl_fatal("too many jobs for fl-uffd");
-    }
-    w->job[w->njobs++] = (struct fl_job){run, delay_ns, FL_JOB_IDLE};
-}
-
-void fl_worker_set_delay(struct fl_worker *w, uint64_t (*run)(struct fl_region *r),
-                         uint64_t delay_ns)
-{
-    for (struct fl_job *j = w->job; j < w->job + w->njobs; j++) {
-        if (j->run == run) {
-            atomic_store(&j->delay_ns, delay_ns);
-        }
-    }
-}
-
 static bool change(struct fl_worker *w, uint32_t from, uint32_t to)
 {
     return atomic_compare_exchange_strong(&w->state, &from, to);
-}
-
-static uint64_t later(uint64_t now, uint64_t in)
-{
-    return in < FL_JOB_IDLE - now ? now + in : FL_JOB_IDLE;
-}
-
-static void call_jobs(struct fl_worker *w)
-{
-    uint64_t now = fl_sys.now_ns();
-
-    for (struct fl_job *j = w->job; j < w->job + w->njobs; j++) {
-        uint64_t due = later(now, atomic_load(&j->delay_ns));
-        j->due_ns = due < j->due_ns ? due : j->due_ns;
-    }
-}
-
-/* Each job once that is due. Returns when the next one is. */
-static uint64_t run_jobs(struct fl_worker *w)
-{
-    uint64_t next = FL_JOB_IDLE;
-
-    for (struct fl_job *j = w->job; j < w->job + w->njobs; j++) {
-        if (j->due_ns <= fl_sys.now_ns()) {
-            bool is_off = atomic_load(&j->delay_ns) == FL_JOB_IDLE;
-            uint64_t in = is_off ? FL_JOB_IDLE : j->run(w->region);
-            in = in == FL_JOB_DELAY ? atomic_load(&j->delay_ns) : in;
-            j->due_ns = in == FL_JOB_IDLE ? FL_JOB_IDLE : later(fl_sys.now_ns(), in);
-        }
-        next = j->due_ns < next ? j->due_ns : next;
-    }
-    return next;
 }
 
 bool fl_source_add(struct fl_worker *w, struct fl_source s)
@@ -221,7 +166,7 @@ static bool sleep_until(struct fl_worker *w, uint64_t due)
         }
     }
     bool lingers = !holding && w->nsources == 0;
-    uint64_t until = gather(w, lingers ? later(fl_sys.now_ns(), linger_ns) : due, p);
+    uint64_t until = gather(w, lingers ? fl_jobs_later(fl_sys.now_ns(), linger_ns) : due, p);
     /* Jobs call wrappers of mmap and its like. One that blocks all signals and restores them by
      * pthread_sigmask(3) leaves the C library's own unblocked, and ours would end the process. */
     (void)fl_signals_block();
@@ -258,9 +203,7 @@ static void begin(struct fl_worker *w)
     for (int i = 0; i < FL_WORKER_SOURCES; i++) {
         w->source[i].fd = -1;
     }
-    for (unsigned i = 0; i < w->njobs; i++) {
-        w->job[i].due_ns = FL_JOB_IDLE;
-    }
+    fl_jobs_forget(w);
     if (fl_events.own_table() == 0) {
         fl_thread = FL_THREAD_APART;
         if (fl_events.wake_open(&w->wake_fd) != 0) {
@@ -289,9 +232,9 @@ static void worker_main(void *arg)
     for (bool stays = true; stays;) {
         bool called = change(w, FL_WORKER_CALLED, FL_WORKER_RUNNING);
         if (atomic_exchange(&w->unsent, false) || called) {
-            call_jobs(w);
+            fl_jobs_call(w);
         }
-        uint64_t due = run_jobs(w);
+        uint64_t due = fl_jobs_run(w);
         stays = atomic_load(&w->state) != FL_WORKER_LEAVING && sleep_until(w, due) &&
                 atomic_load(&w->state) != FL_WORKER_LEAVING;
     }
@@ -302,7 +245,7 @@ static void worker_main(void *arg)
 static void start(struct fl_worker *w)
 {
     if (fl_places_are_few()) {
-        atomic_store(&w->away_until_ns, later(fl_sys.now_ns(), few_ns));
+        atomic_store(&w->away_until_ns, fl_jobs_later(fl_sys.now_ns(), few_ns));
         (void)change(w, FL_WORKER_STARTING, FL_WORKER_NONE);
         return;
     }
@@ -413,7 +356,7 @@ void fl_worker_retire(struct fl_worker *w)
         return; /* busy: it may wait for this thread. Borrowed: it is not of this process */
     }
     uint64_t signals = fl_signals_block();
-    atomic_store(&w->away_until_ns, later(fl_sys.now_ns(), away_ns));
+    atomic_store(&w->away_until_ns, fl_jobs_later(fl_sys.now_ns(), away_ns));
     for (int i = 0; i < RETIRE_ROUNDS && !gone; i++) {
         owes_signal = ask_to_leave(w) || owes_signal;
         owes_signal = owes_signal && fl_events.wake_send(w->pid, w->tid) != 0;
