@@ -108,7 +108,7 @@ static const char *check_pair(const struct fl_extent *left, const struct fl_exte
     return NULL;
 }
 
-/* Its waypoints: see extent.c. */
+/* Its waypoints: see pagemap.c. */
 static bool is_found_inside(struct fl_region *r, const struct fl_extent *e)
 {
     size_t first = (e->base - r->space.base) >> fl_page.shift,

@@ -122,7 +122,7 @@ void fl_extent_publish(struct fl_space *s, struct fl_extent *e);
 void fl_extent_publish_base(struct fl_space *s, const struct fl_extent *e);
 
 /* Numbers of pages, from the window's start: the first waypoint of an extent that begins there, and
- * the one after it, in or behind the extent. See extent.c. */
+ * the one after it, in or behind the extent. See pagemap.c. */
 enum { FL_WAYPOINT_PAGES = 32 };
 static inline size_t fl_waypoint_first(size_t page)
 {

@@ -1,4 +1,4 @@
-/* The window: how large, where; and how the pagemap reaches as far as it is used. */
+/* The window: how large, and where. */
 #include "space/space.h"
 
 #include <errno.h>
@@ -21,10 +21,6 @@ static const uintptr_t quiet[] = {
     (uintptr_t)67 << 40, /* of 47 bits */
 };
 static const size_t quiet_spread = (size_t)4 << 40;
-/* The pagemap is brought into memory as it grows, 1 KiB a MiB of the window, so that later steps
- * take no fault for it; but not for a sparse giant's sake; in strides of an eighth of what is
- * wanted, of 2 MiB at most. */
-static const size_t ahead_most = (size_t)4 << 20, ample_share = 8;
 /* Extents average at least 16 KiB: a descriptor is 128 bytes, so descriptors take 1/128 of the
  * window in addresses. */
 static const size_t bytes_per_descriptor = (size_t)16 << 10;
@@ -115,49 +111,4 @@ void fl_space_end(struct fl_space *s)
     s->map = NULL;
     s->descriptor = NULL;
     memset(s->coarse, 0, sizeof s->coarse);
-}
-
-void fl_pagemap_populate(struct fl_space *s, struct fl_range window)
-{
-    struct fl_range all = {s->pagemap.all.base,
-                           atomic_load_explicit(&s->mapped, memory_order_acquire) *
-                               sizeof(uint32_t)};
-    size_t from = (window.base - s->base) >> fl_page.shift, n = window.len >> fl_page.shift;
-    struct fl_range part = {all.base + from * sizeof(uint32_t), n * sizeof(uint32_t)};
-
-    fl_assert(window.base >= s->base && (window.base | window.len) % fl_page.base == 0);
-    part = fl_range_inner(fl_range_common(part, all), fl_page.base);
-    if (part.len != 0) {
-        (void)fl_sys.populate(part);
-    }
-}
-
-int fl_pagemap_reach(struct fl_space *s, uintptr_t end, bool ahead)
-{
-    /* one entry more: the extent that begins at `end` is published too */
-    size_t entries = ((end - s->window.all.base) >> fl_page.shift) + 1;
-
-    fl_assert(end >= s->base && end <= fl_range_end(s->window.all));
-    size_t want = fl_min(entries * sizeof(uint32_t), s->pagemap.all.len);
-    size_t had = atomic_load_explicit(&s->pagemap.grown, memory_order_relaxed);
-    if (want <= had) {
-        return 0;
-    }
-    size_t ample = want + (ahead ? fl_min(want / ample_share, ahead_most / 2) : 0);
-    int rc = fl_vspace_grow(&s->pagemap, fl_min(ample, s->pagemap.all.len));
-    if (rc != 0) {
-        rc = fl_vspace_grow(&s->pagemap, want);
-    }
-    size_t now = atomic_load_explicit(&s->pagemap.grown, memory_order_relaxed), more = now - had;
-    fl_assert(now >= had && (rc != 0 || now >= want) && now <= s->pagemap.all.len);
-
-    if (more != 0) { /* release: a reader of the new bound may read what lies below it */
-        atomic_store_explicit(&s->mapped, now / sizeof(uint32_t), memory_order_release);
-    }
-    if (ahead && more != 0 && more <= ahead_most) { /* a mere saving: it may fail */
-        fl_lock_permit_calls(true);
-        (void)fl_sys.populate((struct fl_range){s->pagemap.all.base + had, more});
-        fl_lock_permit_calls(false);
-    }
-    return rc;
 }
