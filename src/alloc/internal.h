@@ -28,6 +28,12 @@ static inline size_t fl_extent_len(size_t n)
 
 /* NULL with errno ENOMEM. */
 void *fl_no_memory(void);
+/* What the region does not have: the next allocator's; else NULL with errno ENOMEM or EINVAL. */
+void *fl_from_next(size_t n, size_t align, enum fl_request_kind kind);
+/* After a request of the region's. What there is for the process may be known only now, or have
+ * changed. Or memory is short, and the next allocator may hold some that is free: it cannot serve
+ * large requests any more. */
+void fl_tell_next(void);
 /* LIVE, of at least `len` bytes, at a multiple of `align` and of the base page; NULL: the region
  * has none. errno is kept. */
 struct fl_extent *fl_from_region(size_t len, size_t align, enum fl_request_kind kind);

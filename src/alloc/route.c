@@ -14,69 +14,6 @@ FL_COLD void fl_call_worker_now(bool may_allocate)
     }
 }
 
-FL_COLD void *fl_no_memory(void)
-{
-    errno = ENOMEM;
-    return NULL;
-}
-
-/* Refused where the next allocator may not have it either. */
-static bool is_bound(void)
-{
-    return fl_route.region->zones.placing.nodes != 0 && fl_region_is_bound();
-}
-
-/* What glibc's memalign(3) calls too much for an alignment. */
-static bool is_no_alignment(size_t align)
-{
-    return align > SIZE_MAX / 2 + 1;
-}
-
-void *fl_next_aligned(void *(*next)(size_t align, size_t n), size_t align, size_t n)
-{
-    int saved = errno;
-
-    errno = 0;
-    void *p = next != NULL ? next(align, n) : NULL;
-    if (p != NULL) {
-        errno = saved;
-    } else if (is_no_alignment(align) || (errno != ENOMEM && !fl_is_pow2(align))) {
-        errno = EINVAL;
-    } else if (errno != EINVAL) {
-        errno = ENOMEM;
-    }
-    return p;
-}
-
-/* What the region does not have. */
-static FL_COLD void *from_next(size_t n, size_t align, enum fl_request_kind kind)
-{
-    if (is_bound()) {
-        return fl_no_memory();
-    }
-    if (kind == FL_REQUEST_ALIGNED) {
-        return fl_next_aligned(fl_route.next.memalign, align, n);
-    }
-    void *p = kind == FL_REQUEST_CALLOC ? fl_route.next.calloc(1, n) : fl_route.next.malloc(n);
-    return p != NULL ? p : fl_no_memory();
-}
-
-/* What there is for the process is now known, or has changed. Or memory is short, and the next
- * allocator may hold some that is free: it cannot serve large requests any more. */
-static void tell_next(void)
-{
-    struct fl_region *r = fl_route.region;
-
-    if (FL_UNLIKELY(atomic_load_explicit(&r->refits, memory_order_relaxed)) &&
-        atomic_exchange(&r->refits, false) && fl_route.tune_next != NULL) {
-        fl_route.tune_next(r->pressure.fits);
-    }
-    if (FL_UNLIKELY(atomic_load_explicit(&r->starved, memory_order_relaxed)) &&
-        atomic_exchange(&r->starved, false) && fl_route.next.trim != NULL) {
-        (void)fl_route.next.trim(0);
-    }
-}
-
 /* Not what ages elsewhere: a planned request leaves nothing that does. */
 static void call_for_plan(void)
 {
@@ -142,7 +79,7 @@ static struct fl_extent *take(struct fl_cache *c, size_t len, size_t align,
         e = fl_region_take(fl_route.region, c, len, fl_max(align, fl_page.base),
                            kind == FL_REQUEST_CALLOC);
         fl_call_worker(true);
-        tell_next();
+        fl_tell_next();
     }
     return e;
 }
@@ -195,7 +132,7 @@ static FL_COLD void *from_region_or_next(size_t n, size_t align, enum fl_request
 {
     void *p = block_from_region(n, align, kind);
 
-    return p != NULL ? p : from_next(n, align, kind);
+    return p != NULL ? p : fl_from_next(n, align, kind);
 }
 
 static FL_INLINE struct fl_extent *from_plan(size_t len, size_t align)
@@ -290,7 +227,7 @@ static FL_APART void *malloc_unplanned(size_t n)
     size_t len = fl_route_ready() ? fl_extent_len(n) : 0;
 
     if (FL_UNLIKELY(len == 0)) {
-        return from_next(n, fl_page.base, FL_REQUEST_MALLOC);
+        return fl_from_next(n, fl_page.base, FL_REQUEST_MALLOC);
     }
     if (FL_UNLIKELY(fl_plan_cursor != NULL)) {
         return in_step(n, fl_page.base, FL_REQUEST_MALLOC);
@@ -350,7 +287,7 @@ void *fl_calloc_large(size_t n)
     }
     size_t len = fl_route_ready() ? fl_extent_len(n) : 0;
     if (FL_UNLIKELY(len == 0)) {
-        return from_next(n, fl_page.base, FL_REQUEST_CALLOC);
+        return fl_from_next(n, fl_page.base, FL_REQUEST_CALLOC);
     }
     if (FL_UNLIKELY(fl_plan_cursor != NULL)) {
         return in_step(n, fl_page.base, FL_REQUEST_CALLOC);
@@ -364,7 +301,7 @@ static FL_APART void *memalign_unplanned(size_t align, size_t n)
     size_t len = fl_route_ready() ? fl_extent_len(n) : 0;
 
     if (FL_UNLIKELY(len == 0)) {
-        return from_next(n, align, FL_REQUEST_ALIGNED);
+        return fl_from_next(n, align, FL_REQUEST_ALIGNED);
     }
     if (FL_UNLIKELY(fl_plan_cursor != NULL)) {
         return in_step(n, align, FL_REQUEST_ALIGNED);
