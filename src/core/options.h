@@ -44,6 +44,10 @@ struct fl_option_list {
 };
 extern const struct fl_option_list fl_option_lists[];
 
+/* A word that is neither, by a '/', '.' or '%', the name of a file, nor what the option takes
+ * besides: taken for a name, a file of that name would lie in whatever folder the process is in. */
+bool fl_option_is_stray_word(enum fl_option_id i, const char *s);
+
 /* Of an option whose origin is ALIAS: the variable's name. */
 const char *fl_option_alias(const struct fl_options *o, enum fl_option_id id);
 

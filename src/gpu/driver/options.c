@@ -6,7 +6,7 @@
 
 _Static_assert(FL_GPU_AUTO == 0 && FL_GPU_NAIVE == 1 && FL_GPU_ROUND == 2 && FL_GPU_UNPOOLED == 3 &&
                    FL_GPU_NAIVE_BEST_FIT == 4 && FL_GPU_AUTO_GROWTH == 5,
-               "strategies are in the order of their words in core/options.c");
+               "strategies are in the order of their words in core/options_parse.c");
 _Static_assert(FL_GPU_FORK_NONE == 0 && FL_GPU_FORK_WIPE == 1 && FL_GPU_FORK_COPY == 2,
                "so are these");
 
