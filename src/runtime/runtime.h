@@ -42,6 +42,8 @@ bool fl_boot_for_call(void);
 void fl_boot_for_request(void);
 /* Is all there? */
 bool fl_is_started(void);
+/* The second step itself: fl_boot alone calls it. */
+void fl_start_once(void);
 /* A quarter of FAULTLESS_DECAY_MS. */
 uint64_t fl_tick_ns(void);
 /* As the options now say. */
