@@ -4,28 +4,18 @@
  *
  * Hooks: begin, end and release of torch::cuda::CUDAPluggableAllocator (PyTorch 2.3 and later),
  * which are function pointers in C++. A pool's number is a std::pair of two integers, in registers
- * as a struct of two is; the filter, a std::function, is the caller's, by reference, and copied
- * here. Its layout is libstdc++'s, that of PyTorch's own builds; tests/gpu/torch_caller.cpp holds
- * it against the compiler's.
+ * as a struct of two is; the filter is the caller's, by reference, and copied here.
  * State: the lists, under `mutex`. It is held over no call of the driver: pools are made and ended
  * without it, and a pool that a call is about is held by its count of users. A begin waits for
  * pools that end: to end one may wait for the whole context, which a capture would not survive.
  * Filters are asked without the mutex: they ask the driver, and throw when that fails. An exception
  * leaves its routing's record behind, and nothing locked. */
+#include "gpu/shim/cxx_filter.h"
 #include "gpu/shim/shim.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-
-enum { CXX_CLONE = 2, CXX_DESTROY = 3 }; /* std::_Manager_operation */
-
-/* std::function<bool(cudaStream_t)>. */
-struct cxx_filter {
-    void *functor[2];
-    bool (*manage)(void *to, const void *from, int what); /* NULL: empty */
-    bool (*invoke)(const void *functor, void **stream);
-};
 
 struct graph_pool {
     struct graph_pool *next;
@@ -40,7 +30,7 @@ struct graph_pool {
 struct routing {
     struct routing *next;
     struct graph_pool *to; /* until it is over */
-    struct cxx_filter filter;
+    struct fl_cxx_filter filter;
     unsigned asked; /* requests that ask the filter now: the record stays */
     bool is_over;
 };
@@ -129,23 +119,10 @@ static struct graph_pool *walk(struct graph_pool *g, int device)
     return next;
 }
 
-static bool copy(struct cxx_filter *to, const struct cxx_filter *from)
-{
-    if (from == NULL || from->manage == NULL) {
-        return from == NULL; /* no filter: every stream; an empty one may not be called */
-    }
-    (void)from->manage(to->functor, from->functor, CXX_CLONE);
-    to->manage = from->manage;
-    to->invoke = from->invoke;
-    return true;
-}
-
 /* In no list. */
 static void drop(struct routing *r)
 {
-    if (r->filter.manage != NULL) {
-        (void)r->filter.manage(r->filter.functor, r->filter.functor, CXX_DESTROY);
-    }
+    fl_cxx_filter_destroy(&r->filter);
     free(r);
 }
 
@@ -210,7 +187,7 @@ void fl_gpu_torch_begin_allocate_to_pool(int device, struct fl_gpu_torch_id id, 
     if (fl_gpu_is_forked() || (r = calloc(1, sizeof *r)) == NULL) {
         return;
     }
-    bool copied = copy(&r->filter, filter);
+    bool copied = fl_cxx_filter_copy(&r->filter, filter);
     const struct graph_pool *to = copied ? begin(r, device, id, NULL) : NULL;
     struct graph_pool *fresh = copied && to == NULL ? make(device, id) : NULL;
     if (fresh != NULL) {
@@ -327,10 +304,9 @@ static struct graph_pool *route(int device, void *stream)
     (void)pthread_mutex_lock(&mutex);
     struct routing *r = next_of(routings, device), *next;
     for (; r != NULL && found == NULL; r = next) {
-        void *asked = stream;
         r->asked++;
         (void)pthread_mutex_unlock(&mutex);
-        bool passes = r->filter.invoke == NULL || r->filter.invoke(r->filter.functor, &asked);
+        bool passes = fl_cxx_filter_passes(&r->filter, stream);
         (void)pthread_mutex_lock(&mutex);
         found = passes && !r->is_over ? r->to : NULL;
         next = next_of(r->next, device);
