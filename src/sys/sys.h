@@ -10,6 +10,9 @@
 
 #include "base/base.h"
 #include "sys/call.h"
+#include "sys/guest.h"
+#include "sys/lock.h"
+#include "sys/nodes.h"
 #include "sys/object.h"
 
 #include <poll.h>
@@ -210,44 +213,6 @@ struct fl_events {
 extern struct fl_events fl_events;
 extern const struct fl_events fl_events_linux;
 
-/* Nodes by the kernel's numbers, and CPUs by theirs: bit i of word i / 64. No Linux has more nodes
- * (CONFIG_NODES_SHIFT is 10 at most), and get_mempolicy(2) refuses a mask that is shorter than the
- * kernel's own; x86 has at most so many CPUs. */
-enum { FL_NODE_IDS = 1024, FL_CPU_IDS = 8192 };
-struct fl_node_ids {
-    uint64_t word[FL_NODE_IDS / 64];
-};
-struct fl_cpu_ids {
-    uint64_t word[FL_CPU_IDS / 64];
-};
-
-/* Where memory lies and is to lie. Beside fl_sys; the same contract, and all but `here` and `cpus`
- * answer -EPERM where fl_sys_is_confined. -ENOSYS: a kernel without NUMA; -EPERM: a sandbox.
- * `mode`: a number MPOL_... of <linux/mempolicy.h>, with flags. */
-struct fl_nodes_sys {
-    /* The calling thread's own policy; numactl(8) and set_mempolicy(2) write it.
-     * get_mempolicy(2). */
-    int (*policy)(int *out_mode, struct fl_node_ids *out);
-    /* The nodes that the cpuset leaves the calling thread. get_mempolicy(2), Linux 2.6.24. */
-    int (*allowed)(struct fl_node_ids *out);
-    /* The node of the CPU that this runs on. getcpu(2), which is no system call on x86. */
-    int (*here)(unsigned *out_id);
-    /* The CPUs that the calling thread may run on. sched_getaffinity(2). */
-    int (*cpus)(struct fl_cpu_ids *out);
-    /* Both for threads of our own: from now on the calling thread's pages come from there; it runs
-     * there. */
-    int (*set_policy)(int mode, const struct fl_node_ids *ids);
-    int (*set_cpus)(const struct fl_cpu_ids *cpus);
-    /* Pages that the kernel brings into `r` from now on, whichever thread touches them. mbind(2);
-     * `r` is mapped whole, or -EFAULT. */
-    int (*bind)(struct fl_range r, int mode, const struct fl_node_ids *ids);
-    /* The node of each page, or -ENOENT where none is: move_pages(2), which moves nothing then. */
-    int (*where)(size_t n, const uintptr_t addr[], int out_id[]);
-};
-
-extern struct fl_nodes_sys fl_nodes;
-extern const struct fl_nodes_sys fl_nodes_linux;
-
 struct fl_page {
     size_t base;    /* bytes of a base page (AT_PAGESZ) */
     size_t huge;    /* bytes of a huge page as the region uses them: at most 2 MiB, see page.c */
@@ -282,63 +247,6 @@ void fl_sys_confine(bool yes);
  * cannot; the page of `from` is there. Returns how many. process_vm_readv(2); refused, no more than
  * that page.  Signals: safe. */
 size_t fl_sys_peek(void *to, uintptr_t from, size_t len);
-
-/* Locks, by rank: acquire left to right only. Follows the layers, highest first
- * (src/layers.txt). The region has a lock for each shard, each with a rank of its own. */
-enum { FL_SHARDS = 32 };
-enum fl_rank {
-    FL_RANK_RUNTIME,
-    FL_RANK_PLAN,
-    FL_RANK_LOOK,
-    FL_RANK_REGION,
-    FL_RANK_LEAF = FL_RANK_REGION + FL_SHARDS
-};
-
-/* Futex lock, not recursive. Zero-initialised is unlocked (rank RUNTIME). Signals: not safe. */
-struct fl_lock {
-    _Atomic uint32_t word; /* see lock.c */
-    enum fl_rank rank;
-};
-
-void fl_lock_init(struct fl_lock *l, enum fl_rank rank);
-void fl_lock_acquire(struct fl_lock *l);
-/* False: a fork holds it. */
-bool fl_lock_acquire_unless_forking(struct fl_lock *l);
-/* False: it is not to be had without sleeping. */
-bool fl_lock_acquire_soon(struct fl_lock *l);
-/* By who has a lock that forks take before this one: the fork that has it does not hold it up, for
- * it waits for that other lock, or has lost it. */
-void fl_lock_acquire_behind(struct fl_lock *l);
-void fl_lock_release(struct fl_lock *l);
-/* Is it not free? As of a moment ago. is_held: by the calling thread, one of those `n` ranks. */
-static inline bool fl_lock_is_busy(const struct fl_lock *l)
-{
-    return atomic_load_explicit(&l->word, memory_order_relaxed) != 0;
-}
-bool fl_lock_is_held(enum fl_rank first, unsigned n);
-/* Ends the process, at FL_CHECK_LEVEL 2 and above, where the calling thread holds a lock of that
- * rank or of one behind it: before what may take long. */
-void fl_lock_must_be_free(enum fl_rank rank);
-/* At the same levels, of a call that works on memory or reads a file: ends the process where the
- * calling thread holds a lock of the region's, and has not permitted such calls (they nest). */
-void fl_lock_check_call(const char *slot);
-void fl_lock_permit_calls(bool yes);
-
-/* The locks across fork(2). hold_for_fork: the caller has acquired `l`, and from here on changes
- * nothing under it. Others wait for a tenth of a second and then take the lock over, so a circle by
- * way of glibc's own locks is broken. release_in_child: false when the lock was taken over: what it
- * guards cannot be trusted. */
-void fl_lock_hold_for_fork(struct fl_lock *l);
-void fl_lock_release_in_parent(struct fl_lock *l);
-bool fl_lock_release_in_child(struct fl_lock *l);
-/* The same for a handler that forks and may have interrupted the library's own work. acquire_amid:
- * false where the thread holds a lock of that rank, and where it is not to be had until then:
- * others may wait for what the thread holds. amid_until: monotonic; a tenth of a second from now,
- * for all locks. free_in_child: unless a fork that the thread is in holds the lock, it is free: the
- * interrupted call does not wait for a thread that is not there. */
-uint64_t fl_lock_amid_until(void);
-bool fl_lock_acquire_amid(struct fl_lock *l, uint64_t until_ns);
-void fl_lock_free_in_child(struct fl_lock *l);
 
 /* The number of the CPU on which the calling thread runs, as the kernel writes it for the thread:
  * no call. Where it is not told, any number; in a thread that is not registered -1 or -2. rseq(2),
@@ -389,36 +297,6 @@ void fl_home_leave(void);
  * getpid(2). */
 bool fl_home_is_borrowed(void);
 int fl_home_pid(void);
-
-/* A thread of the library's own that the C library does not know: see guest.c. Zero-initialised is
- * none. */
-struct fl_guest {
-    _Atomic uint32_t tid; /* 0: none. The kernel clears it when the thread ends */
-    _Atomic int last;     /* its number, or that of the one before; 0 when it is known to be gone */
-    uintptr_t stack;      /* kept for the next start, as `tls` is */
-    void *tls;
-    void (*body)(void *arg);
-    void *arg;
-};
-
-/* While the program changes what its threads are: none starts. They nest. Signals: safe. */
-void fl_guests_bar(void);
-void fl_guests_unbar(void);
-
-/* All signals blocked on the calling thread, the C library's own too; what was blocked before.
- * Signals: safe. */
-uint64_t fl_signals_block(void);
-void fl_signals_restore(uint64_t blocked);
-
-/* Runs `body` on a new thread: all signals blocked, scheduled as the process's first thread is, but
- * never SCHED_FIFO. -EBUSY: the last one has not ended; -EAGAIN: barred, or none is to be
- * had; -ENOSYS, -ENOMEM, -EPERM.
- * Threads: any, not in a borrowed process.  Signals: safe once fl_guest_is_ready. */
-int fl_guest_start(struct fl_guest *g, void (*body)(void *), void *arg);
-bool fl_guest_is_ready(const struct fl_guest *g);
-/* Until the kernel has forgotten the thread, which was told to end. False: it lasts longer. */
-bool fl_guest_await(struct fl_guest *g, uint64_t timeout_ns);
-void fl_guest_fork_child(struct fl_guest *g);
 
 /* The user's limit of processes, or a control group's, is one that a program fills, or nearly
  * reached: no thread of the library's is to be started. Threads: any; no lock of ours held.
