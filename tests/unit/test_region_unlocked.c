@@ -152,7 +152,7 @@ CASE_AFTER(each, what_others_were_granted_meanwhile_is_taken_off)
 /* What comes after the look may be served without a plan. */
 CASE_AFTER(each, a_plan_that_waits_for_a_look_leaves_nothing)
 {
-    struct fl_fill_plan g = {.to_stay = true};
+    struct fl_fill_plan g = {.asked = {.to_stay = true}};
     give(take(MIB(8)));
     assert_int_equal(region.zones.of[0].free.huge, MIB(8));
     region.budget.left = 0;
@@ -160,9 +160,9 @@ CASE_AFTER(each, a_plan_that_waits_for_a_look_leaves_nothing)
     enum fl_refusal refusal = fl_supply_plan(&region, &g, MIB(64), MIB(64), 0);
     fl_region_unlock(&region);
     assert_int_equal(refusal, FL_REFUSED_LOOK);
-    assert_int_equal(g.from_free, 0);
-    assert_int_equal(g.from_reserve, 0);
-    assert_int_equal(g.budgeted, 0);
+    assert_int_equal(g.supply.from_free, 0);
+    assert_int_equal(g.supply.from_reserve, 0);
+    assert_int_equal(g.account.budgeted, 0);
 }
 
 static void *grow_and_give(void *arg)

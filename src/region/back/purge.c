@@ -248,20 +248,20 @@ size_t fl_region_trim(struct fl_region *r, size_t pad)
 void fl_region_take_loan_unlocking(struct fl_region *r, struct fl_fill_plan *g)
 {
     fl_assert(fl_region_is_locked(r));
-    fl_assert(g->loans != 0 && g->wanted != 0);
-    g->loans--;
+    fl_assert(g->loan.tries != 0 && g->supply.wanted != 0);
+    g->loan.tries--;
     if (atomic_load_explicit(&r->fork.threads, memory_order_relaxed) != 0) {
-        g->loans = 0; /* the lock would not be had again before the fork is done */
-        g->wanted = 0;
+        g->loan.tries = 0; /* the lock would not be had again before the fork is done */
+        g->supply.wanted = 0;
         return;
     }
     fl_region_unlock(r);
-    if (r->hooks.lend(fl_zone_class(r, g->zone), g->wanted) != 0) {
-        g->lent = true;
+    if (r->hooks.lend(fl_zone_class(r, g->asked.zone), g->supply.wanted) != 0) {
+        g->loan.came = true;
     } else {
-        g->dry = (uint8_t)(g->zone + 1);
+        g->loan.dry = (uint8_t)(g->asked.zone + 1);
     }
-    g->wanted = 0;
+    g->supply.wanted = 0;
     fl_region_lock(r);
 }
 

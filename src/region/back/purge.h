@@ -16,7 +16,7 @@ void fl_region_make_way_unlocking(struct fl_region *r, size_t len, unsigned zone
  * of several nodes and of what programs touched goes back. True: some did. Lock: region; it is
  * released meanwhile. */
 bool fl_region_clear_node_unlocking(struct fl_region *r, size_t len, unsigned zone);
-/* What lend does, for a plan that had to ask for it (g->wanted): all is to be planned anew. The
+/* What lend does, for a plan that had to ask for it (supply.wanted): all is to be planned anew. The
  * lock is released meanwhile, but for a fork. */
 void fl_region_take_loan_unlocking(struct fl_region *r, struct fl_fill_plan *g);
 /* What release_more does, where it is plugged in. No lock held. */

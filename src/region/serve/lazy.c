@@ -15,18 +15,18 @@ static struct fl_extent *take_lazy(struct fl_region *r, size_t len, size_t align
     struct fl_fill_plan *g = FL_FILL_PLAN();
 
     fl_assert(fl_region_is_locked(r));
-    fl_fill_begin(g, false, NULL);
+    fl_fill_begin(g);
     g->asked.len = fl_align_up(len, fl_page.huge);
     g->asked.align = fl_max(align, fl_page.huge);
-    g->zone = (uint8_t)zone;
-    g->leaves = leaves;
-    g->on_touch = on_touch;
-    g->refusal = FL_REFUSED_PLACE;
-    g->exempt = g->asked.len;
-    for (int i = 0; i < FL_FOREIGN_TRIES && g->refusal == FL_REFUSED_PLACE; i++) {
-        fl_zone_extend(r, g->zone, g->asked.len, g->asked.align);
+    g->asked.zone = (uint8_t)zone;
+    g->supply.leaves = leaves;
+    g->asked.on_touch = on_touch;
+    g->supply.refusal = FL_REFUSED_PLACE;
+    g->account.exempt = g->asked.len;
+    for (int i = 0; i < FL_FOREIGN_TRIES && g->supply.refusal == FL_REFUSED_PLACE; i++) {
+        fl_zone_extend(r, g->asked.zone, g->asked.len, g->asked.align);
         struct fl_extent *e =
-            fl_fit_first(&r->zones.of[g->zone].empty, g->asked.len, g->asked.align);
+            fl_fit_first(&r->zones.of[g->asked.zone].empty, g->asked.len, g->asked.align);
         if (e == NULL || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
             break;
         }

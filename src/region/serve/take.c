@@ -23,9 +23,9 @@ static void note_grown(struct fl_region *r, struct fl_fill_plan *g, struct fl_ex
 {
     fl_assert(fl_region_is_locked(r));
     fl_left_note_holes(r, g, live, holes);
-    r->stats.stalls +=
-        (g->budgeted != 0 && !g->leaves) || (g->holes != 0 && !g->leave_holes && !on_touch);
-    fl_region_count_lazy(r, on_touch || g->leaves ? live->len : 0);
+    r->stats.stalls += (g->account.budgeted != 0 && !g->supply.leaves) ||
+                       (g->todo.holes != 0 && !g->supply.leave_holes && !on_touch);
+    fl_region_count_lazy(r, on_touch || g->supply.leaves ? live->len : 0);
 }
 
 /* Carves from EMPTY memory. Where another mapping lies, fl_carve retires the place: the next try
@@ -34,25 +34,25 @@ static struct fl_extent *grow(struct fl_region *r, struct fl_fill_plan *g)
 {
     struct fl_extent *live = NULL;
     size_t len = g->asked.len;
-    bool on_touch = g->on_touch;
+    bool on_touch = g->asked.on_touch;
     enum fl_refusal holes = FL_REFUSED_NOT; /* why they may not be filled */
 
     fl_assert(fl_region_is_locked(r));
     if (FL_UNLIKELY(r->zones.placing.nodes != 0) && !on_touch) {
-        fl_region_make_way_unlocking(r, len, g->zone);
+        fl_region_make_way_unlocking(r, len, g->asked.zone);
     }
     if (FL_UNLIKELY(r->pages.holes.split != 0) && !on_touch && fl_supply_is_full(r, len, len)) {
         (void)fl_pieces_smooth_unlocking(
             r, FL_SMOOTHED_MOST); /* so that what lies around can give its pages */
     }
     for (int i = 0; i < FL_FOREIGN_TRIES && live == NULL; i++) {
-        fl_run_find(r, len, g->asked.align, g->zone, &g->run);
+        fl_run_find(r, len, g->asked.align, g->asked.zone, &g->run);
         if (g->run.start == NULL || fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
             return NULL;
         }
         live = on_touch ? fl_carve(r, g->run.start, g->run.part.base, len, g)
                         : fl_run_carve(r, g, &holes);
-        if (g->refusal != FL_REFUSED_PLACE) {
+        if (g->supply.refusal != FL_REFUSED_PLACE) {
             break;
         }
     }
@@ -87,22 +87,22 @@ static struct fl_extent *take_populated(struct fl_region *r, struct fl_fill_plan
     struct fl_extent *e = first_populated(r, len, align, zone);
 
     fl_assert(fl_region_is_locked(r));
-    if (e == NULL || (g->sparse && e->left != 0)) {
+    if (e == NULL || (g->supply.sparse && e->left != 0)) {
         return NULL;
     }
     struct fl_range part = {fl_align_up(e->base, align), len};
     enum fl_refusal refusal = fl_supply_may_fill(r, g, zone, len, part);
     if (fl_refusal_leaves_holes(refusal)) {
-        g->refusal = refusal == FL_REFUSED_MEMORY ? FL_REFUSED_NOT : refusal;
+        g->supply.refusal = refusal == FL_REFUSED_MEMORY ? FL_REFUSED_NOT : refusal;
         return NULL; /* elsewhere there may be reserve, or free pages that move */
     }
     g->look |= fl_region_note_reuse(r, len);
     e = fl_carve(r, e, part.base, len, g);
     if (e == NULL) {
         fl_supply_not_filled(r, refusal, part);
-    } else if (g->holes != 0) {
+    } else if (g->todo.holes != 0) {
         fl_left_note_holes(r, g, e, refusal);
-        r->stats.stalls += !g->leave_holes;
+        r->stats.stalls += !g->supply.leave_holes;
     }
     return e;
 }
@@ -120,14 +120,15 @@ static struct fl_extent *take_alike(struct fl_region *r, struct fl_fill_plan *g)
 static struct fl_extent *take_sparse(struct fl_region *r, struct fl_fill_plan *g)
 {
     size_t len = g->asked.len, align = g->asked.align;
-    bool beyond =
-        !g->asked.wish->on_touch && fl_left_is_beyond(r, len) && has_room_for(r, g->zone, len);
-    struct fl_extent *e = g->sparse || beyond ? fl_take_sparse(r, len, align, g->zone) : NULL;
+    bool beyond = !g->asked.wish->on_touch && fl_left_is_beyond(r, len) &&
+                  has_room_for(r, g->asked.zone, len);
+    struct fl_extent *e =
+        g->supply.sparse || beyond ? fl_take_sparse(r, len, align, g->asked.zone) : NULL;
 
     fl_assert(fl_region_is_locked(r));
-    if (e == NULL && g->sparse && fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) == 0) {
-        g->sparse = false; /* what is free is better than nothing */
-        e = take_populated(r, g, g->zone);
+    if (e == NULL && g->supply.sparse && fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) == 0) {
+        g->supply.sparse = false; /* what is free is better than nothing */
+        e = take_populated(r, g, g->asked.zone);
     }
     return e;
 }
@@ -144,8 +145,8 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_fill_plan *g
     if (FL_UNLIKELY(r->zones.placing.nodes != 0) && g->asked.own != NULL) {
         (void)fl_cache_drain(r, g->asked.own, 0); /* it is about to keep what lies elsewhere */
     }
-    unsigned zone = wish->on_touch ? wish->touched : g->zone;
-    g->sparse = !wish->on_touch && fl_left_is_sparse(r, len) && has_room_for(r, zone, len);
+    unsigned zone = wish->on_touch ? wish->touched : g->asked.zone;
+    g->supply.sparse = !wish->on_touch && fl_left_is_sparse(r, len) && has_room_for(r, zone, len);
     struct fl_extent *e = take_populated(r, g, zone);
     for (size_t n = FL_DRAINED_AT_ONCE; e == NULL && fl_cache_drain_some(r, n) != 0;
          n = fl_min(2 * n, SIZE_MAX / 2)) {
@@ -154,10 +155,10 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_fill_plan *g
     if (e == NULL && fl_sys_is_confined()) { /* more memory is the next allocator's to ask for */
         return NULL;
     }
-    if (e == NULL && wish->on_touch && !fl_refusal_puts_off(g->refusal)) {
+    if (e == NULL && wish->on_touch && !fl_refusal_puts_off(g->supply.refusal)) {
         e = take_alike(r, g);
     }
-    if (e == NULL && fl_refusal_puts_off(g->refusal)) { /* after a look it may be had */
+    if (e == NULL && fl_refusal_puts_off(g->supply.refusal)) { /* after a look it may be had */
         return NULL;
     }
     if (e == NULL) {
@@ -165,7 +166,7 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_fill_plan *g
     }
     if (e == NULL && (wish->on_touch || (r->zones.placing.nodes == 0 && fl_touch_wants(r, len)))) {
         g->look |= fl_region_note_touch(r, len);
-        e = fl_take_lazy(r, len, g->asked.align, g->zone, r->config.wait_for_touch);
+        e = fl_take_lazy(r, len, g->asked.align, g->asked.zone, r->config.wait_for_touch);
     }
     return e != NULL || wish->on_touch ? e : grow(r, g);
 }
@@ -174,17 +175,10 @@ static struct fl_extent *take_locked(struct fl_region *r, struct fl_fill_plan *g
 static struct fl_extent *take_in(struct fl_region *r, struct fl_fill_plan *g, unsigned zone,
                                  bool any_room)
 {
-    bool look = g->look, lent = g->lent;
-    uint8_t loans = g->loans, dry = g->dry;
-
     fl_assert(fl_region_is_locked(r));
-    fl_fill_begin(g, g->zero, g->seen);
-    g->look = look;
-    g->loans = loans;
-    g->dry = dry;
-    g->lent = lent;
-    g->zone = (uint8_t)zone;
-    g->any_room = any_room;
+    fl_fill_again(g);
+    g->asked.zone = (uint8_t)zone;
+    g->asked.any_room = any_room;
     return take_locked(r, g);
 }
 
@@ -198,12 +192,12 @@ static struct fl_extent *take_wished(struct fl_region *r, struct fl_fill_plan *g
     fl_assert(fl_region_is_locked(r));
     do {
         e = take_in(r, g, wish->zone[i], false);
-        if (e == NULL && g->refusal == FL_REFUSED_NODE &&
+        if (e == NULL && g->supply.refusal == FL_REFUSED_NODE &&
             fl_region_clear_node_unlocking(r, g->asked.len, wish->zone[i])) {
             e = take_in(r, g, wish->zone[i], false);
         }
-    } while (e == NULL && g->refusal == FL_REFUSED_NODE && ++i < wish->n);
-    if (e == NULL && g->refusal == FL_REFUSED_NODE &&
+    } while (e == NULL && g->supply.refusal == FL_REFUSED_NODE && ++i < wish->n);
+    if (e == NULL && g->supply.refusal == FL_REFUSED_NODE &&
         !wish->strict) { /* as the kernel will have it */
         e = take_in(r, g, wish->zone[0], true);
     }
@@ -217,12 +211,12 @@ static struct fl_extent *take_looking(struct fl_region *r, struct fl_fill_plan *
     fl_assert(fl_region_is_locked(r));
     for (;;) {
         struct fl_extent *e = take_wished(r, g);
-        bool looks = e == NULL && g->refusal == FL_REFUSED_LOOK && g->seen == NULL;
+        bool looks = e == NULL && g->supply.refusal == FL_REFUSED_LOOK && g->asked.seen == NULL;
         if (!looks || !fl_look_unlocking(r)) {
-            g->seen = g->wanted != 0 ? g->seen : NULL;
+            g->asked.seen = g->supply.wanted != 0 ? g->asked.seen : NULL;
             return e;
         }
-        g->seen = &r->look.noted;
+        g->asked.seen = &r->look.noted;
     }
 }
 
@@ -253,33 +247,36 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_fill_plan *
     size_t len = g->asked.len;
 
     fl_assert(fl_region_is_locked(r));
-    if (g->refusal == FL_REFUSED_MEMORY && fl_region_free(r).bytes >= fl_page.huge) {
+    if (g->supply.refusal == FL_REFUSED_MEMORY && fl_region_free(r).bytes >= fl_page.huge) {
         fl_region_unlock(r);
         size_t given = fl_region_purge_some(r, 0, len + 2 * fl_page.huge);
         fl_region_lock(r);
         struct fl_extent *e = given != 0 ? take_looking(r, g) : NULL;
-        if (e != NULL || g->wanted != 0) {
+        if (e != NULL || g->supply.wanted != 0) {
             return e;
         }
     }
-    if (fl_refusal_puts_off(g->refusal)) { /* another thread forks */
+    if (fl_refusal_puts_off(g->supply.refusal)) { /* another thread forks */
         return NULL;
     }
     unsigned zone = zone_with_room(r, len, wish);
     if (zone == NO_ZONE && wish->strict) {
-        g->refusal = FL_REFUSED_NODE;
+        g->supply.refusal = FL_REFUSED_NODE;
         return NULL;
     }
     zone = zone == NO_ZONE ? wish->zone[0] : zone;
     if (len >= LAZY_FROM_HUGE * fl_page.huge) {
         return fl_take_lazy(r, len, g->asked.align, zone, r->config.wait_for_touch);
     }
-    enum fl_refusal refusal = g->refusal;
-    fl_fill_begin(g, g->zero, NULL);
-    g->on_touch = true;
-    g->zone = (uint8_t)zone;
-    g->refusal = refusal;
-    return refusal == FL_REFUSED_MEMORY ? NULL : grow(r, g);
+    enum fl_refusal refusal = g->supply.refusal;
+    if (refusal == FL_REFUSED_MEMORY) {
+        return NULL;
+    }
+    fl_fill_again(g);
+    g->supply.refusal = refusal;
+    g->asked.on_touch = true;
+    g->asked.zone = (uint8_t)zone;
+    return grow(r, g);
 }
 
 /* Neither addresses, maps nor memory are to be had: what others hold in vain may be enough. */
@@ -319,12 +316,18 @@ static void note_taken(struct fl_region *r, struct fl_extent *e, bool zero)
 
 /* Where it is to lie is decided without the lock. */
 static FL_APART void begin_request(struct fl_region *r, struct fl_fill_plan *g,
-                                   struct fl_cache *own, size_t len, size_t align)
+                                   struct fl_cache *own, size_t len, size_t align, bool zero)
 {
     static const struct fl_wish anywhere = {.n = 1};
 
-    g->asked = (struct fl_region_request){
-        .own = own, .len = len, .align = align, .wish = &anywhere, .site = FL_SITE_NONE};
+    fl_fill_begin(g);
+    g->asked = (struct fl_region_request){.own = own,
+                                          .len = len,
+                                          .align = align,
+                                          .zero = zero,
+                                          .wish = &anywhere,
+                                          .site = FL_SITE_NONE};
+    g->loan.tries = FL_LOANS;
     if (FL_UNLIKELY(r->zones.placing.nodes != 0)) {
         g->asked.site = fl_cache_wish(r, own, len, &g->wish);
         g->asked.wish = &g->wish;
@@ -338,14 +341,16 @@ static FL_APART void begin_request(struct fl_region *r, struct fl_fill_plan *g,
 static struct fl_extent *take_any(struct fl_region *r, struct fl_fill_plan *g)
 {
     struct fl_extent *e = take_looking(r, g);
-    bool may_grow = e == NULL && g->wanted == 0 && !fl_sys_is_confined();
+    bool may_grow = e == NULL && g->supply.wanted == 0 && !fl_sys_is_confined();
 
-    if (may_grow && (g->refusal == FL_REFUSED_NOT || g->refusal == FL_REFUSED_MEMORY) &&
+    if (may_grow &&
+        (g->supply.refusal == FL_REFUSED_NOT || g->supply.refusal == FL_REFUSED_MEMORY) &&
         others_gave(r)) {
-        fl_fill_begin(g, g->zero, NULL);
+        g->loan = (struct fl_loan){.tries = 0};
         e = take_looking(r, g);
     }
-    return e == NULL && may_grow && g->refusal != FL_REFUSED_NOT && g->refusal != FL_REFUSED_NODE
+    return e == NULL && may_grow && g->supply.refusal != FL_REFUSED_NOT &&
+                   g->supply.refusal != FL_REFUSED_NODE
                ? take_refused(r, g)
                : e;
 }
@@ -371,25 +376,23 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
 {
     struct fl_fill_plan *g = FL_FILL_PLAN();
 
-    begin_request(r, g, own, len, align);
+    begin_request(r, g, own, len, align, zero);
     if (!fl_region_lock_unless_forking(r)) {
         fl_fill_return(g);
         return NULL;
     }
-    fl_fill_begin(g, zero, NULL);
-    g->loans = FL_LOANS;
     struct fl_extent *e;
-    while ((e = take_any(r, g)) == NULL && g->wanted != 0) {
+    while ((e = take_any(r, g)) == NULL && g->supply.wanted != 0) {
         fl_region_take_loan_unlocking(r, g); /* from here: it takes much of a small stack */
     }
     if (e != NULL) {
-        note_taken(r, e, g->zero);
+        note_taken(r, e, g->asked.zero);
         if (g->asked.own != NULL && FL_UNLIKELY(r->zones.placing.nodes != 0)) {
             fl_cache_settle(g->asked.own, g->asked.site, g->asked.wish->zone[0]);
         }
     } else {
         r->stats.refused++;
-        is_bound = g->refusal == FL_REFUSED_NODE;
+        is_bound = g->supply.refusal == FL_REFUSED_NODE;
     }
     bool tick = fl_tick_is_due(r), more = r->clock.ages_more;
     fl_region_unlock(r);

@@ -154,31 +154,31 @@ bool fl_part_fill(struct fl_region *r, struct fl_extent *outer, struct fl_range 
 
     fl_assert(part.len % fl_page.huge == 0);
     fl_assert(fl_range_common(part, fl_extent_range(outer)).len == part.len);
-    fl_fill_begin(g, false, NULL);
-    g->to_stay = g->any_room = true;
-    g->loans = FL_LOANS;
-    g->zone = outer->zone;
-    g->threads = how->threads;
-    g->live = g->fresh[0] = part;
-    g->nfresh = 1;
+    fl_fill_begin(g);
+    g->asked.to_stay = g->asked.any_room = true;
+    g->loan.tries = FL_LOANS;
+    g->asked.zone = outer->zone;
+    g->asked.threads = how->threads;
+    g->todo.live = g->todo.fresh[0] = part;
+    g->todo.nfresh = 1;
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0);
-    make_way(r, part.len, g->zone);
+    make_way(r, part.len, g->asked.zone);
     enum fl_refusal why;
     for (;;) {
         why = fl_supply_plan(r, g, part.len, part.len, 0);
-        if (g->wanted != 0) {
+        if (g->supply.wanted != 0) {
             fl_region_take_loan_unlocking(r, g);
-        } else if (why == FL_REFUSED_LOOK && g->seen == NULL && fl_look_unlocking(r)) {
-            g->seen = &r->look.noted;
+        } else if (why == FL_REFUSED_LOOK && g->asked.seen == NULL && fl_look_unlocking(r)) {
+            g->asked.seen = &r->look.noted;
         } else {
             break;
         }
     }
-    g->seen = NULL;
+    g->asked.seen = NULL;
     bool may = why == FL_REFUSED_NOT || (how->asked_for && is_moderation(why));
     if (why != FL_REFUSED_NOT) {
-        g->from_reserve = g->from_free = 0;
+        g->supply.from_reserve = g->supply.from_free = 0;
     }
     if (may) {
         fl_supply_claim(r, g);

@@ -78,12 +78,12 @@ static FL_APART struct fl_extent *carve_alike(struct fl_region *r, const struct 
     unsigned zone = fl_placing_when_empty(&r->zones.placing, e->zone);
 
     fl_assert(fl_region_is_locked(r));
-    g->zone = (uint8_t)zone;
-    g->exempt = own.len;
+    g->asked.zone = (uint8_t)zone;
+    g->account.exempt = own.len;
     fl_zone_extend(r, zone, all, fl_page.huge);
     struct fl_extent *empty = fl_fit_first(&r->zones.of[zone].empty, all, fl_page.huge);
 
-    g->refusal = FL_REFUSED_NOT;
+    g->supply.refusal = FL_REFUSED_NOT;
     if (empty == NULL) {
         return NULL;
     }
@@ -100,20 +100,21 @@ static FL_APART struct fl_extent *carve_alike(struct fl_region *r, const struct 
     fl_unsettled_begin();
     fl_region_count_use(r, (int64_t)len - (int64_t)e->len);
     to->left |= e->left;
-    r->stats.stalls += g->budgeted != 0 && !g->leaves;
-    fl_region_count_lazy(r, g->leaves ? len - e->len : 0);
+    r->stats.stalls += g->account.budgeted != 0 && !g->supply.leaves;
+    fl_region_count_lazy(r, g->supply.leaves ? len - e->len : 0);
     return to;
 }
 
 /* Leaves in the fill plan what `e` does not bring along: before and behind `there`. */
 static void spare(struct fl_fill_plan *g, struct fl_range there)
 {
-    struct fl_range all = g->fresh[0];
+    struct fl_range all = g->todo.fresh[0];
 
-    fl_assert(g->nfresh == 1 && fl_range_common(there, all).len == there.len);
-    g->fresh[0].len = there.base - all.base;
-    g->fresh[1] = (struct fl_range){fl_range_end(there), fl_range_end(all) - fl_range_end(there)};
-    g->nfresh = 2;
+    fl_assert(g->todo.nfresh == 1 && fl_range_common(there, all).len == there.len);
+    g->todo.fresh[0].len = there.base - all.base;
+    g->todo.fresh[1] =
+        (struct fl_range){fl_range_end(there), fl_range_end(all) - fl_range_end(there)};
+    g->todo.nfresh = 2;
 }
 
 static void copy(struct fl_range from, uintptr_t to)
@@ -180,10 +181,10 @@ static FL_APART struct fl_extent *find_place(struct fl_region *r, const struct f
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0); /* what waits there may give its pages */
     struct fl_extent *to = carve_alike(r, e, len, own_of(e), g);
-    if (to == NULL && g->refusal == FL_REFUSED_LOOK && fl_look_unlocking(r)) {
-        g->seen = &r->look.noted;
+    if (to == NULL && g->supply.refusal == FL_REFUSED_LOOK && fl_look_unlocking(r)) {
+        g->asked.seen = &r->look.noted;
         to = carve_alike(r, e, len, own_of(e), g);
-        g->seen = NULL;
+        g->asked.seen = NULL;
     }
     fl_region_unlock(r);
     return to;
@@ -226,7 +227,7 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
 {
     struct fl_fill_plan *g = FL_FILL_PLAN();
 
-    fl_fill_begin(g, false, NULL);
+    fl_fill_begin(g);
     struct fl_extent *to = find_place(r, e, len, g);
     if (to == NULL) {
         fl_fill_return(g);

@@ -35,8 +35,8 @@ static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct 
     enum fl_refusal holes;
 
     fl_assert(fl_region_is_locked(r));
-    g->zone = e->zone;
-    g->refusal = FL_REFUSED_NOT;
+    g->asked.zone = e->zone;
+    g->supply.refusal = FL_REFUSED_NOT;
     g->run = (struct fl_run){.start = f, .part = {end, more}, .want = more};
     for (int i = 0; i < FL_RUN_EXTENTS && f != NULL && have < more; i++) {
         have += f->len;
@@ -70,11 +70,11 @@ static bool extend_looking(struct fl_region *r, struct fl_extent *e, size_t len,
     bool done = extend(r, e, len, g);
 
     fl_assert(fl_region_is_locked(r));
-    if (!done && g->refusal == FL_REFUSED_LOOK && fl_look_unlocking(r) &&
+    if (!done && g->supply.refusal == FL_REFUSED_LOOK && fl_look_unlocking(r) &&
         fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) == 0) {
-        g->seen = &r->look.noted;
+        g->asked.seen = &r->look.noted;
         done = extend(r, e, len, g);
-        g->seen = NULL;
+        g->asked.seen = NULL;
     }
     return done;
 }
@@ -119,9 +119,9 @@ static bool extend_lazy(struct fl_region *r, struct fl_extent *e, size_t len)
         return false;
     }
     struct fl_fill_plan *g = FL_FILL_PLAN();
-    fl_fill_begin(g, false, NULL);
-    g->exempt = more;
-    g->on_touch = (e->left & FL_LEFT_SPARSE) != 0 || fl_extent_is_thin(e);
+    fl_fill_begin(g);
+    g->account.exempt = more;
+    g->asked.on_touch = (e->left & FL_LEFT_SPARSE) != 0 || fl_extent_is_thin(e);
     struct fl_extent *tail = fl_carve(r, next, end, more, g);
     fl_fill_return(g);
     if (tail == NULL) {
@@ -187,7 +187,7 @@ bool fl_region_resize(struct fl_region *r, struct fl_extent *e, size_t len)
         return false;
     }
     struct fl_fill_plan *g = FL_FILL_PLAN();
-    fl_fill_begin(g, false, NULL);
+    fl_fill_begin(g);
     if (fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) != 0) {
         done = len <= e->len;
     } else if (e->content == FL_CONTENT_LAZY) {

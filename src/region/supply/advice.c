@@ -30,7 +30,7 @@ static bool may_cut(const struct fl_region *r, const struct fl_extent *e)
 }
 
 void fl_advice_cut(struct fl_region *r, struct fl_extent *e, struct fl_range part,
-                   struct fl_fill_plan *g)
+                   struct fl_todo *t)
 {
     uintptr_t from = fl_align_down(part.base, fl_page.huge);
     struct fl_range used = {from, fl_align_up(fl_range_end(part), fl_page.huge) - from};
@@ -49,14 +49,14 @@ void fl_advice_cut(struct fl_region *r, struct fl_extent *e, struct fl_range par
         e->advised &= (uint8_t)~hiding;
         r->zones.of[e->zone].free.hidden--;
     } else if (used.len != 0) {
-        g->hidden[g->nhidden++] = used;
+        t->hidden[t->nhidden++] = used;
     }
 }
 
-void fl_advice_show(const struct fl_fill_plan *g)
+void fl_advice_show(const struct fl_todo *t)
 {
-    for (unsigned i = 0; i < g->nhidden; i++) {
-        (void)fl_sys.advise(g->hidden[i], FL_ADVICE_DUMP);
+    for (unsigned i = 0; i < t->nhidden; i++) {
+        (void)fl_sys.advise(t->hidden[i], FL_ADVICE_DUMP);
     }
 }
 

@@ -6,16 +6,16 @@
 #include "core/core.h"
 
 struct fl_region;
-struct fl_fill_plan;
+struct fl_todo;
 struct fl_extent;
 
 /* Before `part` is cut out of the FREE extent `e`, which is in its tree, to be used: children have
- * it again, and the fill plan says what core dumps are to have again. Then `e` says what is still
+ * it again, and what core dumps are to have again is noted to be done. Then `e` says what is still
  * advised of the rest of it. */
 void fl_advice_cut(struct fl_region *r, struct fl_extent *e, struct fl_range part,
-                   struct fl_fill_plan *g);
-/* What the fill plan says, and an ISOLATED extent, is in core dumps again. No lock held. */
-void fl_advice_show(const struct fl_fill_plan *g);
+                   struct fl_todo *t);
+/* What that noted, and an ISOLATED extent, is in core dumps again. No lock held. */
+void fl_advice_show(const struct fl_todo *t);
 void fl_advice_show_apart(const struct fl_extent *e);
 /* The extent was shown: the mark goes with the lock held. */
 void fl_advice_note_shown(struct fl_extent *e);

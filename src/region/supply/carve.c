@@ -11,33 +11,33 @@
 
 #include <errno.h>
 
-static void note_dirty(struct fl_fill_plan *g, uintptr_t base, uintptr_t end)
+static void note_dirty(struct fl_todo *t, uintptr_t base, uintptr_t end)
 {
     if (end > base) {
-        fl_assert(g->ndirty < FL_FILL_DIRTY);
-        g->dirty[g->ndirty++] = (struct fl_range){base, end - base};
+        fl_assert(t->ndirty < FL_FILL_DIRTY);
+        t->dirty[t->ndirty++] = (struct fl_range){base, end - base};
     }
 }
 
 /* What taking `e` costs: population or, for calloc, clearing. */
-static void note_part(struct fl_fill_plan *g, const struct fl_extent *e)
+static void note_part(struct fl_todo *t, const struct fl_extent *e)
 {
     struct fl_range part = fl_extent_range(e), zeroed = fl_range_common(part, e->zeroed);
 
     if (e->content == FL_CONTENT_EMPTY) {
-        fl_assert(g->nfresh < FL_FILL_FRESH);
-        g->fresh[g->nfresh++] = part;
+        fl_assert(t->nfresh < FL_FILL_FRESH);
+        t->fresh[t->nfresh++] = part;
     } else if (zeroed.len == 0) {
-        note_dirty(g, part.base, fl_range_end(part));
+        note_dirty(t, part.base, fl_range_end(part));
     } else {
-        note_dirty(g, part.base, zeroed.base);
-        note_dirty(g, fl_range_end(zeroed), fl_range_end(part));
+        note_dirty(t, part.base, zeroed.base);
+        note_dirty(t, fl_range_end(zeroed), fl_range_end(part));
     }
 }
 
 /* `part` of a FREE extent that was cut out: what is absent of it comes back, when it is filled or
  * touched. */
-static void note_holes(struct fl_region *r, struct fl_fill_plan *g, struct fl_range part)
+static void note_holes(struct fl_region *r, struct fl_todo *t, struct fl_range part)
 {
     size_t holes = fl_holes_fill(&r->pages.holes, part);
 
@@ -45,10 +45,10 @@ static void note_holes(struct fl_region *r, struct fl_fill_plan *g, struct fl_ra
     if (holes != 0) {
         r->held.populated += holes;
         r->pieces.refilled += holes;
-        g->back = g->holes == 0
+        t->back = t->holes == 0
                       ? part
-                      : (struct fl_range){g->back.base, fl_range_end(part) - g->back.base};
-        g->holes += holes;
+                      : (struct fl_range){t->back.base, fl_range_end(part) - t->back.base};
+        t->holes += holes;
     }
 }
 
@@ -78,67 +78,66 @@ static bool is_empty(const struct fl_extent *e)
 static void put_back(struct fl_region *r, struct fl_fill_plan *g)
 {
     fl_assert(fl_region_is_locked(r));
-    for (struct fl_extent *e = g->held, *next; e != NULL; e = next) {
+    for (struct fl_extent *e = g->todo.held, *next; e != NULL; e = next) {
         next = e->next;
         fl_isolated_return(r, e, is_empty(e));
     }
-    g->held = NULL;
-    fl_assert(r->held.exempt >= g->exempt);
-    r->held.exempt -= g->exempt;
+    g->todo.held = NULL;
+    fl_assert(r->held.exempt >= g->account.exempt);
+    r->held.exempt -= g->account.exempt;
 }
 
 /* Nothing of the fill plan is known but what it is for. */
 static void begin(struct fl_fill_plan *g, struct fl_range live)
 {
-    g->refusal = FL_REFUSED_NOT;
-    g->live = live;
-    g->nfresh = g->ndirty = g->nhidden = 0;
-    g->hollow = g->bare = false;
-    g->holes = 0;
-    g->held = NULL;
+    g->supply.refusal = FL_REFUSED_NOT;
+    g->todo.live = live;
+    g->todo.nfresh = g->todo.ndirty = g->todo.nhidden = 0;
+    g->todo.hollow = g->todo.bare = false;
+    g->todo.holes = 0;
+    g->todo.held = NULL;
 }
 
 bool fl_carve_hold(struct fl_region *r, struct fl_extent *e, uintptr_t start, size_t len,
                    struct fl_fill_plan *g)
 {
     uintptr_t end = start + len;
-    struct fl_extent **last = &g->held;
+    struct fl_extent **last = &g->todo.held;
 
     fl_assert(fl_region_is_locked(r));
     fl_assert(len != 0 && e->base <= start && start < e->base + e->len);
     begin(g, (struct fl_range){start, len});
-    if (fl_pagemap_reach(&r->space, fl_align_up(end, fl_page.huge), !g->leaves) != 0) {
+    if (fl_pagemap_reach(&r->space, fl_align_up(end, fl_page.huge), !g->supply.leaves) != 0) {
         return false;
     }
-    r->held.exempt += g->exempt;
+    r->held.exempt += g->account.exempt;
     for (struct fl_extent *next; e != NULL; e = next) {
         struct fl_range part = part_of(e, start, end);
         if (fl_extent_reserve(&r->space, 2) != 0) {
             fl_lock_permit_calls(true);
-            fl_advice_show(g);
+            fl_advice_show(&g->todo);
             fl_lock_permit_calls(false);
             put_back(r, g);
             return false;
         }
         next = next_of(r, e, end);
-        fl_advice_cut(r, e, part, g);
+        fl_advice_cut(r, e, part, &g->todo);
         *last = fl_isolated_claim_part(r, e, part);
         (*last)->advised = 0;
         r->held.populated += is_empty(*last) ? part.len : 0;
-        g->bare |= fl_holes_bare_in(&r->pages.holes, part) != 0;
+        g->todo.bare |= fl_holes_bare_in(&r->pages.holes, part) != 0;
         (*last)->next = NULL;
         last = &(*last)->next;
     }
     return true;
 }
 
-static void unmap_upto(struct fl_region *r, const struct fl_fill_plan *g,
-                       const struct fl_extent *end)
+static void unmap_upto(struct fl_region *r, const struct fl_todo *t, const struct fl_extent *end)
 {
-    for (const struct fl_extent *e = g->held; e != end; e = e->next) {
+    for (const struct fl_extent *e = t->held; e != end; e = e->next) {
         if (is_empty(e)) {
             (void)fl_vspace_decommit(&r->space.window, fl_extent_range(e));
-        } else if (g->bare) {
+        } else if (t->bare) {
             fl_purge_unmap_bare(&r->pages, fl_extent_range(e));
         }
     }
@@ -147,24 +146,24 @@ static void unmap_upto(struct fl_region *r, const struct fl_fill_plan *g,
 /* 0, or why the kernel refuses. */
 static int map_one(struct fl_region *r, const struct fl_fill_plan *g, const struct fl_extent *e)
 {
-    bool huge = r->pages.huge && !g->on_touch;
+    bool huge = r->pages.huge && !g->asked.on_touch;
 
     if (is_empty(e)) {
         return fl_pages_commit(&r->pages, fl_extent_range(e), huge, e->zone);
     }
-    if (g->bare && fl_sys_is_confined()) { /* a map more is the next allocator's to ask for */
+    if (g->todo.bare && fl_sys_is_confined()) { /* a map more is the next allocator's to ask for */
         return -EPERM;
     }
-    return g->bare ? fl_purge_map_bare(&r->pages, fl_extent_range(e), e->zone) : 0;
+    return g->todo.bare ? fl_purge_map_bare(&r->pages, fl_extent_range(e), e->zone) : 0;
 }
 
 /* All or none. Returns the one that the kernel refuses, NULL: none. No lock held. */
 static struct fl_extent *map_held(struct fl_region *r, const struct fl_fill_plan *g, int *out_rc)
 {
     *out_rc = 0;
-    for (struct fl_extent *e = g->held; e != NULL; e = e->next) {
+    for (struct fl_extent *e = g->todo.held; e != NULL; e = e->next) {
         if ((*out_rc = map_one(r, g, e)) != 0) {
-            unmap_upto(r, g, e);
+            unmap_upto(r, &g->todo, e);
             return e;
         }
     }
@@ -172,9 +171,9 @@ static struct fl_extent *map_held(struct fl_region *r, const struct fl_fill_plan
 }
 
 /* The program has mapped something there: these addresses are not handed out any more. */
-static void retire(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *foreign)
+static void retire(struct fl_region *r, struct fl_todo *t, struct fl_extent *foreign)
 {
-    struct fl_extent **link = &g->held;
+    struct fl_extent **link = &t->held;
 
     fl_assert(fl_region_is_locked(r));
     while (*link != foreign) {
@@ -218,14 +217,14 @@ static int map(struct fl_region *r, struct fl_fill_plan *g)
     int rc;
     bool left = leave(r);
     struct fl_extent *refused = map_held(r, g, &rc);
-    fl_advice_show(g);
-    g->nhidden = 0;
+    fl_advice_show(&g->todo);
+    g->todo.nhidden = 0;
     if (rc != 0 && rc != -EEXIST) {
         fl_look_make_table(r);
     }
     come_back(r, left);
     if (rc == -EEXIST) {
-        retire(r, g, refused);
+        retire(r, &g->todo, refused);
     } else if (rc != 0 && r->hooks.maps_are_counted != NULL) {
         r->hooks.maps_are_counted();
     }
@@ -239,7 +238,7 @@ static void undo_map(struct fl_region *r, struct fl_fill_plan *g)
 {
     bool left = leave(r);
 
-    unmap_upto(r, g, NULL);
+    unmap_upto(r, &g->todo, NULL);
     come_back(r, left);
     put_back(r, g);
 }
@@ -262,10 +261,10 @@ static void want_huge(struct fl_region *r)
 
 bool fl_carve_map_unlocking(struct fl_region *r, struct fl_fill_plan *g)
 {
-    bool fresh = fl_carve_wants_map(g);
+    bool fresh = fl_carve_wants_map(&g->todo);
 
     fl_assert(fl_region_is_locked(r));
-    if (!fresh && !g->bare) {
+    if (!fresh && !g->todo.bare) {
         return true;
     }
     if (fresh) {
@@ -278,7 +277,7 @@ bool fl_carve_map_unlocking(struct fl_region *r, struct fl_fill_plan *g)
     if (rc == 0) {
         undo_map(r, g);
     }
-    g->refusal = rc == -EEXIST ? FL_REFUSED_PLACE : FL_REFUSED_NOT;
+    g->supply.refusal = rc == -EEXIST ? FL_REFUSED_PLACE : FL_REFUSED_NOT;
     return false;
 }
 
@@ -291,7 +290,7 @@ static void put_fringe(struct fl_region *r, const struct fl_fill_plan *g,
     fl_assert(fl_region_is_locked(r));
     if (range.len != 0) {
         struct fl_extent *e = fl_extent_make(r, range, FL_CONTENT_POPULATED, live->zone);
-        if (g->from_free == 0) { /* no page that was written to comes here */
+        if (g->supply.from_free == 0) { /* no page that was written to comes here */
             e->zeroed = range;
         }
         e->left = live->left & FL_LEFT_HOLLOW;
@@ -303,10 +302,10 @@ static void put_fringe(struct fl_region *r, const struct fl_fill_plan *g,
 static void use_up(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *e)
 {
     fl_assert(fl_region_is_locked(r));
-    note_part(g, e);
-    g->hollow |= e->left != 0;
+    note_part(&g->todo, e);
+    g->todo.hollow |= e->left != 0;
     if (e->holes != 0) {
-        note_holes(r, g, fl_extent_range(e));
+        note_holes(r, &g->todo, fl_extent_range(e));
     }
     fl_isolated_take(r, e);
     fl_extent_drop(&r->space, e);
@@ -324,33 +323,34 @@ static struct fl_extent *hand_out(struct fl_region *r, struct fl_extent *live,
 
 struct fl_extent *fl_carve_make(struct fl_region *r, struct fl_fill_plan *g)
 {
-    uintptr_t front = g->live.base, end = fl_range_end(g->live), cut = end;
-    unsigned zone = g->zone;
+    uintptr_t front = g->todo.live.base, end = fl_range_end(g->todo.live), cut = end;
+    unsigned zone = g->asked.zone;
 
     fl_assert(fl_region_is_locked(r));
-    fl_assert(g->held != NULL && g->live.len != 0);
-    for (struct fl_extent *e = g->held, *next; e != NULL; e = next) {
+    fl_assert(g->todo.held != NULL && g->todo.live.len != 0);
+    for (struct fl_extent *e = g->todo.held, *next; e != NULL; e = next) {
         next = e->next;
         front = fl_min(front, e->base);
         cut = e->base + e->len;
         zone = e->zone;
         use_up(r, g, e);
     }
-    fl_assert(front <= g->live.base && cut >= end);
-    g->held = NULL;
-    r->held.exempt -= g->exempt;
-    if (g->on_touch) {
-        g->nfresh = 0;
+    fl_assert(front <= g->todo.live.base && cut >= end);
+    g->todo.held = NULL;
+    r->held.exempt -= g->account.exempt;
+    if (g->asked.on_touch) {
+        g->todo.nfresh = 0;
     }
-    struct fl_extent *live = hand_out(r, fl_extent_make(r, g->live, FL_CONTENT_POPULATED, zone), g);
-    put_fringe(r, g, live, front, g->live.base);
+    struct fl_extent *live =
+        hand_out(r, fl_extent_make(r, g->todo.live, FL_CONTENT_POPULATED, zone), g);
+    put_fringe(r, g, live, front, g->todo.live.base);
     put_fringe(r, g, live, end, cut);
     return live;
 }
 
-bool fl_carve_wants_map(const struct fl_fill_plan *g)
+bool fl_carve_wants_map(const struct fl_todo *t)
 {
-    const struct fl_extent *e = g->held;
+    const struct fl_extent *e = t->held;
 
     while (e != NULL && !is_empty(e)) {
         e = e->next;
@@ -365,11 +365,11 @@ static FL_APART struct fl_extent *carve_plain(struct fl_region *r, struct fl_ext
 
     fl_assert(fl_region_is_locked(r));
     begin(g, part);
-    g->hollow = e->left != 0;
+    g->todo.hollow = e->left != 0;
     struct fl_extent *live = fl_carve_front(r, e, len);
     live->left = fl_left_of(r, g);
     live->zeroed = zeroed;
-    note_part(g, live);
+    note_part(&g->todo, live);
     live->zeroed = (struct fl_range){part.base, 0};
     return live;
 }
@@ -378,7 +378,7 @@ struct fl_extent *fl_carve(struct fl_region *r, struct fl_extent *e, uintptr_t s
                            struct fl_fill_plan *g)
 {
     fl_assert(fl_region_is_locked(r));
-    if (g->exempt == 0 && fl_carve_is_plain(e, start, len)) {
+    if (g->account.exempt == 0 && fl_carve_is_plain(e, start, len)) {
         return carve_plain(r, e, len, g);
     }
     bool may = fl_carve_hold(r, e, start, len, g) && fl_carve_map_unlocking(r, g);

@@ -73,7 +73,7 @@ bool fl_left_is_beyond(const struct fl_region *r, size_t len)
 
 static bool may_wait(const struct fl_region *r, const struct fl_fill_plan *g)
 {
-    return r->config.wait_for_touch && !r->config.first_touch && !g->to_stay;
+    return r->config.wait_for_touch && !r->config.first_touch && !g->asked.to_stay;
 }
 
 static bool is_seldom_touched(const struct fl_region *r, size_t len)
@@ -106,8 +106,8 @@ bool fl_left_wants(const struct fl_region *r, const struct fl_fill_plan *g, size
 static bool is_sample(struct fl_region *r, const struct fl_fill_plan *g)
 {
     fl_assert(fl_region_is_locked(r));
-    return g->holes == g->live.len &&
-           ++r->history.hole_turn[kind_of(g->live.len)] % SAMPLE_EVERY == 0;
+    return g->todo.holes == g->todo.live.len &&
+           ++r->history.hole_turn[kind_of(g->todo.live.len)] % SAMPLE_EVERY == 0;
 }
 
 void fl_left_note_holes(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *live,
@@ -115,13 +115,14 @@ void fl_left_note_holes(struct fl_region *r, struct fl_fill_plan *g, struct fl_e
 {
     fl_assert(fl_region_is_locked(r));
     /* Of a short one calloc clears all, page by page. */
-    bool may = g->holes != 0 && may_wait(r, g) && !(g->zero && g->live.len < fl_clear_looked_at);
-    bool is_short = may && live != NULL && g->live.len <= small_most;
+    bool may = g->todo.holes != 0 && may_wait(r, g) &&
+               !(g->asked.zero && g->todo.live.len < fl_clear_looked_at);
+    bool is_short = may && live != NULL && g->todo.live.len <= small_most;
     bool sample = is_short && is_sample(r, g);
 
-    g->leave_holes = (g->holes != 0 && refusal != FL_REFUSED_NOT) || sample ||
-                     (is_short && is_seldom_touched(r, g->live.len)) ||
-                     (may && base_pages_wait(r, g->holes, g->live.len));
+    g->supply.leave_holes = (g->todo.holes != 0 && refusal != FL_REFUSED_NOT) || sample ||
+                            (is_short && is_seldom_touched(r, g->todo.live.len)) ||
+                            (may && base_pages_wait(r, g->todo.holes, g->todo.live.len));
     if (sample) {
         live->left |= FL_LEFT_HOLLOW | FL_LEFT_UNSEEN;
     }
@@ -130,10 +131,11 @@ void fl_left_note_holes(struct fl_region *r, struct fl_fill_plan *g, struct fl_e
 uint8_t fl_left_of(const struct fl_region *r, const struct fl_fill_plan *g)
 {
     /* What moves from a free extent may be nothing: which one it will be is not known yet. */
-    bool fresh = g->leaves || g->on_touch || (r->config.wait_for_touch && g->from_free != 0);
-    bool new = g->leaves && g->live.len >= fl_page.huge;
+    bool fresh = g->supply.leaves || g->asked.on_touch ||
+                 (r->config.wait_for_touch && g->supply.from_free != 0);
+    bool new = g->supply.leaves && g->todo.live.len >= fl_page.huge;
 
-    return (uint8_t)((fresh || g->hollow ? FL_LEFT_HOLLOW : 0) | (new ? FL_LEFT_UNSEEN : 0));
+    return (uint8_t)((fresh || g->todo.hollow ? FL_LEFT_HOLLOW : 0) | (new ? FL_LEFT_UNSEEN : 0));
 }
 
 void fl_region_clear(struct fl_region *r, struct fl_extent *e)

@@ -20,11 +20,12 @@ enum fl_refusal fl_supply_may_fill(struct fl_region *r, const struct fl_fill_pla
     if (holes == 0 || fl_sys_is_confined()) {
         return FL_REFUSED_NOT;
     }
-    fl_region_forgo(r, g->budgeted); /* it is asked for once more, with the holes */
-    enum fl_refusal why = fl_region_may_populate(r, len, holes + g->budgeted, g->seen);
+    fl_region_forgo(r, g->account.budgeted); /* it is asked for once more, with the holes */
+    enum fl_refusal why =
+        fl_region_may_populate(r, len, holes + g->account.budgeted, g->asked.seen);
     if (why != FL_REFUSED_NOT) {
-        fl_region_spend(r, g->budgeted);
-    } else if (!g->any_room && !fl_zone_has_room(&r->zones, zone, holes)) {
+        fl_region_spend(r, g->account.budgeted);
+    } else if (!g->asked.any_room && !fl_zone_has_room(&r->zones, zone, holes)) {
         fl_region_forgo(r, holes);
         why = FL_REFUSED_NODE;
     }

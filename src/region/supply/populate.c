@@ -4,17 +4,18 @@
 FL_APART void fl_fill_populate(struct fl_region *r, const struct fl_fill_plan *g)
 {
     /* When tight the kernel may have taken what moved; what is to stay waits for no touch. */
-    bool all = atomic_load_explicit(&r->tight, memory_order_relaxed) || (g->to_stay && g->hollow);
-    unsigned helpers = g->threads != 0 ? g->threads - 1u : FL_POPULATE_HELPERS;
+    bool all = atomic_load_explicit(&r->tight, memory_order_relaxed) ||
+               (g->asked.to_stay && g->todo.hollow);
+    unsigned helpers = g->asked.threads != 0 ? g->asked.threads - 1u : FL_POPULATE_HELPERS;
     uint64_t from_ns = fl_timeline_now(), brought = 0;
 
-    fl_assert(g->nfresh <= FL_FILL_FRESH && !fl_lock_is_held(FL_RANK_REGION, FL_SHARDS));
-    for (unsigned i = 0; i < g->nfresh; i++) {
+    fl_assert(g->todo.nfresh <= FL_FILL_FRESH && !fl_lock_is_held(FL_RANK_REGION, FL_SHARDS));
+    for (unsigned i = 0; i < g->todo.nfresh; i++) {
         size_t done = all ? 0 : g->done.done[i];
-        fl_assert(done <= g->fresh[i].len);
-        struct fl_range rest = {g->fresh[i].base + done, g->fresh[i].len - done};
+        fl_assert(done <= g->todo.fresh[i].len);
+        struct fl_range rest = {g->todo.fresh[i].base + done, g->todo.fresh[i].len - done};
         if (rest.len != 0) {
-            int rc = fl_populate_by(&r->pages, rest, g->live, fl_populate_piece, helpers);
+            int rc = fl_populate_by(&r->pages, rest, g->todo.live, fl_populate_piece, helpers);
             __atomic_fetch_add(&r->stats.populate_bytes, rest.len, __ATOMIC_RELAXED);
             __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
             brought += rest.len;
@@ -44,16 +45,17 @@ static struct fl_range next_split(const struct fl_region *r, struct fl_range ran
  * brought in. */
 FL_APART void fl_fill_holes(struct fl_region *r, const struct fl_fill_plan *g)
 {
-    bool fills = g->holes != 0 && !g->leave_holes && !g->on_touch && !fl_sys_is_confined();
-    struct fl_range rest = g->back, split;
+    bool fills =
+        g->todo.holes != 0 && !g->supply.leave_holes && !g->asked.on_touch && !fl_sys_is_confined();
+    struct fl_range rest = g->todo.back, split;
 
     fl_assert(!fl_lock_is_held(FL_RANK_REGION, FL_SHARDS));
     while (FL_UNLIKELY(fills) && (split = next_split(r, rest)).len != 0) {
-        int rc = fl_populate_pieces(&r->pages, split, g->live, fl_populate_piece);
+        int rc = fl_populate_pieces(&r->pages, split, g->todo.live, fl_populate_piece);
         __atomic_fetch_add(&r->stats.populate_errors, rc != 0, __ATOMIC_RELAXED);
         rest = (struct fl_range){fl_range_end(split), fl_range_end(rest) - fl_range_end(split)};
     }
     if (FL_UNLIKELY(fills)) {
-        __atomic_fetch_add(&r->stats.populate_bytes, g->holes, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&r->stats.populate_bytes, g->todo.holes, __ATOMIC_RELAXED);
     }
 }

@@ -85,16 +85,16 @@ static void count_held(struct fl_region *r, size_t more)
 
 void fl_refill_take(struct fl_region *r, struct fl_fill_plan *g)
 {
-    size_t n = fl_reserve_take(&r->pages, g->from_reserve, fl_zone_class(r, g->zone), g->piece,
-                               &g->npieces);
+    size_t n = fl_reserve_take(&r->pages, g->supply.from_reserve, fl_zone_class(r, g->asked.zone),
+                               g->todo.piece, &g->todo.npieces);
 
     fl_assert(fl_region_is_locked(r));
     count_held(r, -n);
 }
 
-void fl_refill_give_back(struct fl_region *r, const struct fl_fill_plan *g)
+void fl_refill_give_back(struct fl_region *r, const struct fl_todo *t)
 {
-    count_held(r, fl_reserve_give_back(&r->pages, g->piece, g->npieces));
+    count_held(r, fl_reserve_give_back(&r->pages, t->piece, t->npieces));
 }
 
 static bool claim_span(struct fl_region *r)

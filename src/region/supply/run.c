@@ -71,7 +71,7 @@ static enum fl_refusal plan(struct fl_region *r, struct fl_fill_plan *g, enum fl
     if (why != FL_REFUSED_NOT) {
         return why;
     }
-    *out_holes = fl_supply_may_fill(r, g, g->zone, run->want, run->part);
+    *out_holes = fl_supply_may_fill(r, g, g->asked.zone, run->want, run->part);
     if (!fl_refusal_leaves_holes(*out_holes)) {
         return FL_REFUSED_NOT;
     }
@@ -85,8 +85,8 @@ struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_fill_plan *g,
     const struct fl_run *run = &g->run;
 
     fl_assert(fl_region_is_locked(r));
-    g->refusal = plan(r, g, out_holes);
-    if (g->refusal != FL_REFUSED_NOT) {
+    g->supply.refusal = plan(r, g, out_holes);
+    if (g->supply.refusal != FL_REFUSED_NOT) {
         return NULL;
     }
     bool held = fl_carve_hold(r, run->start, run->part.base, run->part.len, g);

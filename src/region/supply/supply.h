@@ -5,7 +5,7 @@
 #include "region/supply/fill_plan.h"
 
 /* Decides where `fresh` bytes for a request of `len` come from; FL_REFUSED_NOT, or why that may not
- * be: as fl_region_may_populate, or _NODE, or _LOAN and g->wanted.
+ * be: as fl_region_may_populate, or _NODE, or _LOAN and g->supply.wanted.
  *   own  bytes, in whole huge pages, of free extents that the request takes as they are. */
 enum fl_refusal fl_supply_plan(struct fl_region *r, struct fl_fill_plan *g, size_t len,
                                size_t fresh, size_t own);

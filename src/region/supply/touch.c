@@ -114,22 +114,22 @@ size_t fl_region_place(struct fl_region *r, int fd, struct fl_range to, unsigned
     bool stuck = false;
 
     fl_assert(to.len % fl_page.huge == 0);
-    fl_fill_begin(g, false, NULL);
-    g->from_reserve = to.len;
-    g->zone = (uint8_t)zone;
+    fl_fill_begin(g);
+    g->supply.from_reserve = to.len;
+    g->asked.zone = (uint8_t)zone;
     fl_region_lock(r);
     fl_refill_take(r, g);
     fl_refill_demand(r, to.len, zone);
     fl_region_unlock(r);
-    for (unsigned i = 0; i < g->npieces; i++) {
-        struct fl_reserve_piece *p = &g->piece[i];
+    for (unsigned i = 0; i < g->todo.npieces; i++) {
+        struct fl_reserve_piece *p = &g->todo.piece[i];
         p->moved = stuck ? 0 : place_piece(fd, p->range, to.base + done);
         stuck = stuck || p->moved < p->range.len;
         done += p->moved;
         fl_assert(done <= to.len);
     }
     fl_region_lock(r);
-    fl_refill_give_back(r, g);
+    fl_refill_give_back(r, &g->todo);
     fl_region_unlock(r);
     fl_fill_return(g);
     __atomic_fetch_add(&r->stats.move_bytes, done, __ATOMIC_RELAXED);
