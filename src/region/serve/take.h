@@ -5,6 +5,8 @@
 
 #include "region/region.h"
 
+struct fl_fill_plan;
+
 /* Places tried where others have mapped something in the window. */
 enum { FL_FOREIGN_TRIES = 4 };
 
@@ -14,6 +16,15 @@ struct fl_extent *fl_take_plain(struct fl_region *r, struct fl_cache *own, size_
 /* fl_region_take where there is more to be decided than which free extent it is. */
 struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,
                                bool zero);
+/* In g->asked.zone, as g->supply.sparse and what is free there allow; NULL: g->supply.refusal says
+ * why. */
+struct fl_extent *fl_take_in_zone_unlocking(struct fl_region *r, struct fl_fill_plan *g);
+/* Carved from EMPTY addresses alone. */
+struct fl_extent *fl_take_grown_unlocking(struct fl_region *r, struct fl_fill_plan *g);
+/* Has the zone's node room for it? Of a giant little may be touched. */
+bool fl_take_has_room(const struct fl_region *r, unsigned zone, size_t len);
+/* Huge pages from which on a request may be handed out unpopulated. */
+enum { FL_LAZY_FROM_HUGE = 8 };
 /* The first request makes the window one EMPTY extent. 0; -ENOMEM. */
 int fl_take_seed(struct fl_region *r, size_t len);
 /* LIVE, LAZY, not counted yet: at least `len` bytes, in whole huge pages. NULL when addresses or
