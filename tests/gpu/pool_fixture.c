@@ -14,7 +14,7 @@ static bool check_chunk(struct fl_gpu_pool *p, const struct fl_pool_chunk *c, st
     for (struct fl_pool_block *b = c->first; b != NULL; before = b, b = b->after) {
         bool both = before != NULL && before->state == FL_BLOCK_FREE && b->state == FL_BLOCK_FREE;
         if (b->address != at || b->len == 0 || b->chunk != c || b->before != before ||
-            fl_table_find(p, at) != b || (both && before->stream == b->stream)) {
+            fl_table_find(&p->table, at) != b || (both && before->stream == b->stream)) {
             return false;
         }
         *(b->state == FL_BLOCK_USED ? &sum->used : &sum->other) += b->len;
@@ -44,17 +44,17 @@ bool pool_check(struct fl_gpu_pool *p)
     bool right = true;
 
     fl_lock_acquire(&p->lock);
-    for (const struct fl_pool_chunk *c = p->chunks; c != NULL && right; c = c->next) {
+    for (const struct fl_pool_chunk *c = p->chunks.first; c != NULL && right; c = c->next) {
         right = check_chunk(p, c, &sum);
     }
-    for (const struct fl_pool_stream *s = p->streams; s != NULL && right; s = s->next) {
+    for (const struct fl_pool_stream *s = p->streams.first; s != NULL && right; s = s->next) {
         right = check_list(&s->free, FL_BLOCK_FREE, s);
     }
-    for (size_t i = 0; p->entry != NULL && i < (size_t)1 << (64 - p->entry_shift); i++) {
-        listed += p->entry[i].block != NULL;
+    for (size_t i = 0; p->table.entry != NULL && i < (size_t)1 << (64 - p->table.shift); i++) {
+        listed += p->table.entry[i].block != NULL;
     }
-    right = right && check_list(&p->pending, FL_BLOCK_PENDING, NULL) &&
-            check_list(&p->garbage, FL_BLOCK_GARBAGE, NULL) && listed == sum.blocks &&
+    right = right && check_list(&p->freed.pending, FL_BLOCK_PENDING, NULL) &&
+            check_list(&p->freed.garbage, FL_BLOCK_GARBAGE, NULL) && listed == sum.blocks &&
             sum.used == p->s.occupied_bytes && sum.other == p->s.free_bytes;
     fl_lock_release(&p->lock);
     return right;
@@ -101,7 +101,7 @@ size_t pool_records(const struct fl_gpu_pool *p)
 {
     size_t n = 0;
 
-    for (const struct fl_pool_stream *s = p->streams; s != NULL; s = s->next) {
+    for (const struct fl_pool_stream *s = p->streams.first; s != NULL; s = s->next) {
         n++;
     }
     return n;

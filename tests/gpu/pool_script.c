@@ -95,10 +95,10 @@ static uint64_t figure(const char *word, size_t len)
         return s.occupied_bytes + s.free_bytes;
     }
     if (strncmp(word, "pending", len) == 0) {
-        return p->pending.first != NULL;
+        return p->freed.pending.first != NULL;
     }
     if (strncmp(word, "known", len) == 0) {
-        return p->known;
+        return p->streams.known;
     }
     if (strncmp(word, "records", len) == 0) {
         return pool_records(p);

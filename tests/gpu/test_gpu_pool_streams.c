@@ -138,7 +138,7 @@ CASE(many_streams_are_told_apart)
         assert_int_equal(fl_gpu_pool_stream_lasts(p, stream[i]), 0);
         at[i] = pool_take(p, 1000, stream[i]);
     }
-    assert_true(p->handles >= MANY);
+    assert_true(p->streams.handles >= MANY);
     for (unsigned i = 0; i < MANY; i++) {
         const struct fl_pool_stream *s = fl_stream_lasting(p, fl_stream_named(p, stream[i]));
         assert_non_null(s);

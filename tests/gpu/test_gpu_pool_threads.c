@@ -204,7 +204,7 @@ static void *takes_in_thread(void *on)
 static bool one_waits(void)
 {
     fl_lock_acquire(&pool->lock);
-    bool waits = pool->waiting != 0;
+    bool waits = pool->wait.waiting != 0;
     fl_lock_release(&pool->lock);
     return waits;
 }
@@ -279,7 +279,7 @@ GPU_FAKE_TEST(what_another_has_in_hand_is_waited_for)
         fl_sys.wait = fl_sys_linux.wait;
         assert_int_equal(other.rc, 0);
         assert_true(held == 0 || other.at == held);
-        assert_int_equal(pool->waiting + pool->driver_calls, 0);
+        assert_int_equal(pool->wait.waiting + pool->wait.driver_calls, 0);
         pool_give(pool, x, s);
         pool_give(pool, other.at, t);
         pool_end(pool);
@@ -321,7 +321,7 @@ GPU_FAKE_TEST(what_a_call_is_about_stays)
     uint64_t x = pool_take(pool, MIB(2), s);
     fake->amid(NULL, NULL, NULL);
     assert_int_equal(other.rc, 0);
-    assert_true(fl_table_find(pool, x)->by != fl_table_find(pool, other.at)->by);
+    assert_true(fl_table_find(&pool->table, x)->by != fl_table_find(&pool->table, other.at)->by);
     pool_give(pool, x, FL_GPU_HOST);
     pool_give(pool, other.at, FL_GPU_HOST);
     pool_end(pool);

@@ -52,9 +52,9 @@ static void absorb(struct fl_gpu_pool *p, struct fl_pool_block *lower, struct fl
     if (upper->after != NULL) {
         upper->after->before = lower;
     }
-    fl_table_remove(p, upper);
+    fl_table_remove(&p->table, upper);
     fl_block_assign(upper, NULL, 0);
-    fl_record_put(p, upper);
+    fl_record_put(&p->table, upper);
     fl_assert(fl_block_is_sound(lower));
 }
 
@@ -92,7 +92,7 @@ void fl_block_put(struct fl_gpu_pool *p, struct fl_pool_block *b)
     bool is_safe = b->stream != NULL && b->stamp <= b->stream->safe;
 
     fl_assert(fl_pool_is_locked(p) && b->use == NULL && !b->waits_own);
-    if (is_safe && (p->is_pinned || b->stream == &p->host)) {
+    if (is_safe && (p->is_pinned || b->stream == &p->streams.host)) {
         fl_block_assign(b, NULL, 0);
     }
     if (!p->strategy->is_binned) {
@@ -105,7 +105,7 @@ void fl_block_put(struct fl_gpu_pool *p, struct fl_pool_block *b)
  * it. */
 static struct fl_pool_block *split(struct fl_gpu_pool *p, struct fl_pool_block *b, size_t len)
 {
-    struct fl_pool_block *upper = fl_record_get(p);
+    struct fl_pool_block *upper = fl_record_get(&p->table);
 
     fl_assert(len != 0 && len < b->len);
     if (upper == NULL) {
@@ -123,7 +123,7 @@ static struct fl_pool_block *split(struct fl_gpu_pool *p, struct fl_pool_block *
     }
     b->after = upper;
     b->len = len;
-    fl_table_insert(p, upper);
+    fl_table_insert(&p->table, upper);
     fl_assert(fl_block_is_sound(b) && fl_block_is_sound(upper));
     return upper;
 }

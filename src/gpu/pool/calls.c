@@ -33,7 +33,7 @@ static int admit(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
 
 struct fl_pool_block *fl_pool_find_used(const struct fl_gpu_pool *p, uint64_t address)
 {
-    struct fl_pool_block *b = fl_table_find(p, address);
+    struct fl_pool_block *b = fl_table_find(&p->table, address);
 
     fl_assert(fl_pool_is_locked(p) && (b == NULL || b->address == address));
     return b != NULL && b->state == FL_BLOCK_USED ? b : NULL;
@@ -239,7 +239,7 @@ static const struct fl_pool_block *find_in(const struct fl_pool_chunk *c, uint64
 /* Lock: held. */
 static bool find(struct fl_gpu_pool *p, uint64_t address, struct fl_gpu_block *out)
 {
-    const struct fl_pool_chunk *c = p->chunks;
+    const struct fl_pool_chunk *c = p->chunks.first;
     const struct fl_pool_block *b;
 
     fl_assert(fl_pool_is_locked(p));

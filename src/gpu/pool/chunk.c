@@ -134,19 +134,19 @@ static void link_chunk(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
     fl_assert(fl_pool_is_locked(p) && c->first != NULL && c->len != 0);
     c->previous = NULL;
-    c->next = p->chunks;
+    c->next = p->chunks.first;
     if (c->next != NULL) {
         c->next->previous = c;
     }
-    p->chunks = c;
+    p->chunks.first = c;
 }
 
 static void unlink_chunk(struct fl_gpu_pool *p, struct fl_pool_chunk *c)
 {
     fl_assert(fl_pool_is_locked(p));
-    fl_assert((c->previous != NULL ? c->previous->next : p->chunks) == c);
-    p->idle_from = p->idle_from == c ? c->next : p->idle_from;
-    *(c->previous != NULL ? &c->previous->next : &p->chunks) = c->next;
+    fl_assert((c->previous != NULL ? c->previous->next : p->chunks.first) == c);
+    p->chunks.idle_from = p->chunks.idle_from == c ? c->next : p->chunks.idle_from;
+    *(c->previous != NULL ? &c->previous->next : &p->chunks.first) = c->next;
     if (c->next != NULL) {
         c->next->previous = c->previous;
     }
@@ -169,7 +169,7 @@ static void forget(struct fl_gpu_pool *p, struct fl_pool_block *b)
     fl_block_assign(b, NULL, 0);
     unlink_chunk(p, c);
     p->s.free_bytes -= c->len;
-    fl_record_put(p, b);
+    fl_record_put(&p->table, b);
     free(c);
 }
 
@@ -179,7 +179,7 @@ static void forget(struct fl_gpu_pool *p, struct fl_pool_block *b)
 static int prepare(struct fl_gpu_pool *p, size_t len, size_t room, size_t *want,
                    struct fl_pool_chunk **c, struct fl_pool_block **b)
 {
-    size_t held = p->s.occupied_bytes + p->s.free_bytes + p->coming;
+    size_t held = p->s.occupied_bytes + p->s.free_bytes + p->chunks.coming;
     size_t most = p->o.limit != 0 ? p->o.limit : SIZE_MAX;
 
     fl_assert(fl_pool_is_locked(p));
@@ -190,13 +190,13 @@ static int prepare(struct fl_gpu_pool *p, size_t len, size_t room, size_t *want,
     /* Whole units, so that what is split off the end has an address of its own. */
     *want = fl_max(len, fl_min(*want, fl_min(most - held, room)) & ~(size_t)(FL_POOL_UNIT - 1));
     *c = calloc(1, sizeof **c);
-    *b = *c != NULL ? fl_record_get(p) : NULL;
+    *b = *c != NULL ? fl_record_get(&p->table) : NULL;
     if (*b == NULL) {
         free(*c);
         (void)fl_gpu_fail(-ENOMEM, "no memory for a block's record");
         return -ENOMEM;
     }
-    p->coming += *want;
+    p->chunks.coming += *want;
     fl_assert(*want >= len);
     return 0;
 }
@@ -211,7 +211,7 @@ static struct fl_pool_block *admit(struct fl_gpu_pool *p, struct fl_pool_stream 
     b->state = FL_BLOCK_TRANSIT;
     c->first = b;
     link_chunk(p, c);
-    fl_table_insert(p, b);
+    fl_table_insert(&p->table, b);
     if (!c->is_direct) {
         atomic_store_explicit(&p->has_grown, true, memory_order_relaxed);
     }
@@ -248,8 +248,8 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
     c->is_slab = fl_set_is_small(p, len);
     rc = from_driver(p, c);
     fl_lock_acquire(&p->lock);
-    fl_assert(p->coming >= want);
-    p->coming -= want;
+    fl_assert(p->chunks.coming >= want);
+    p->chunks.coming -= want;
     if (rc == 0) {
         *out = admit(p, s, c, b, len);
         (*out)->by = s->number;
@@ -257,7 +257,7 @@ int fl_chunk_grow(struct fl_gpu_pool *p, struct fl_pool_stream *s, size_t len, s
         p->s.served_api_bytes += len;
         fl_assert((*out)->len >= len && (*out)->state == FL_BLOCK_USED);
     } else {
-        fl_record_put(p, b);
+        fl_record_put(&p->table, b);
         free(c);
     }
     fl_lock_release(&p->lock);
@@ -272,14 +272,14 @@ int fl_chunk_return(struct fl_gpu_pool *p, struct fl_pool_block *b)
     fl_assert(b->state == FL_BLOCK_TRANSIT && b == b->chunk->first && b->len == b->chunk->len);
     /* Before: the driver may give another thread the address at once. */
     fl_lock_acquire(&p->lock);
-    fl_table_remove(p, b);
+    fl_table_remove(&p->table, b);
     fl_lock_release(&p->lock);
     int rc = to_driver(p, b->chunk);
     fl_lock_acquire(&p->lock);
     if (rc == 0) {
         forget(p, b);
     } else {
-        fl_table_insert(p, b);
+        fl_table_insert(&p->table, b);
     }
     fl_lock_release(&p->lock);
     return rc;
@@ -291,9 +291,9 @@ static struct fl_pool_block *take_idle(struct fl_gpu_pool *p, size_t keep)
     struct fl_pool_chunk *c;
 
     fl_assert(fl_pool_is_locked(p));
-    while ((c = p->idle_from) != NULL && p->s.free_bytes > keep) {
+    while ((c = p->chunks.idle_from) != NULL && p->s.free_bytes > keep) {
         struct fl_pool_block *b = c->first;
-        p->idle_from = c->next;
+        p->chunks.idle_from = c->next;
         /* Nothing waits for copies from what is unregistered; cuMemFree waits for kernels. */
         if (b->len == c->len && b->state == FL_BLOCK_FREE && (!p->is_pinned || b->stream == NULL)) {
             fl_block_withdraw(p, b);
@@ -308,10 +308,10 @@ static void put_together(struct fl_gpu_pool *p)
 {
     fl_assert(fl_pool_is_locked(p));
     fl_collect_pending(p);
-    for (struct fl_pool_stream *s = p->streams; s != NULL; s = s->next) {
+    for (struct fl_pool_stream *s = p->streams.first; s != NULL; s = s->next) {
         fl_stream_release(p, s);
     }
-    for (struct fl_pool_stream *s = p->streams; s != NULL; s = s->next) {
+    for (struct fl_pool_stream *s = p->streams.first; s != NULL; s = s->next) {
         (void)fl_block_join(p, s);
     }
 }
@@ -331,7 +331,7 @@ int fl_chunk_trim(struct fl_gpu_pool *p, size_t keep, size_t *out_released)
         rc = fl_stream_drain(p);
     }
     put_together(p);
-    p->idle_from = p->chunks;
+    p->chunks.idle_from = p->chunks.first;
     while (rc == 0 && (b = take_idle(p, keep)) != NULL) {
         size_t len = b->len;
         fl_lock_release(&p->lock);

@@ -46,7 +46,7 @@ void fl_collect_dispose(struct fl_gpu_pool *p, struct fl_pool_block *b)
     }
     b->stream->awaited += b->waits_own;
     b->state = FL_BLOCK_PENDING;
-    fl_list_append(&p->pending, b);
+    fl_list_append(&p->freed.pending, b);
 }
 
 static bool is_done(const struct fl_pool_block *b)
@@ -61,7 +61,7 @@ static bool is_done(const struct fl_pool_block *b)
 
 void fl_collect_pending(struct fl_gpu_pool *p)
 {
-    for (struct fl_pool_block *b = p->pending.first, *next; b != NULL; b = next) {
+    for (struct fl_pool_block *b = p->freed.pending.first, *next; b != NULL; b = next) {
         next = b->newer;
         fl_assert(b->state == FL_BLOCK_PENDING);
         if (!is_done(b)) {
@@ -74,7 +74,7 @@ void fl_collect_pending(struct fl_gpu_pool *p)
         b->stream->awaited -= b->waits_own;
         b->waits_own = false;
         fl_use_drop(b);
-        fl_list_remove(&p->pending, b);
+        fl_list_remove(&p->freed.pending, b);
         fl_block_put(p, b);
     }
 }
@@ -82,7 +82,7 @@ void fl_collect_pending(struct fl_gpu_pool *p)
 void fl_collect_release_held(struct fl_gpu_pool *p)
 {
     fl_assert(fl_pool_is_locked(p));
-    for (struct fl_pool_block *b = p->pending.first; b != NULL; b = b->newer) {
+    for (struct fl_pool_block *b = p->freed.pending.first; b != NULL; b = b->newer) {
         b->stamp = b->stamp == FL_POOL_HELD ? 0 : b->stamp;
     }
     fl_collect_pending(p);
@@ -92,9 +92,9 @@ bool fl_collect_add(struct fl_gpu_pool *p, struct fl_pool_block *b)
 {
     fl_assert(fl_pool_is_locked(p) && b->state == FL_BLOCK_TRANSIT);
     b->state = FL_BLOCK_GARBAGE;
-    fl_list_append(&p->garbage, b);
-    p->garbage_bytes += b->len;
-    return p->garbage_bytes >= p->gc_at;
+    fl_list_append(&p->freed.garbage, b);
+    p->freed.garbage_bytes += b->len;
+    return p->freed.garbage_bytes >= p->freed.at;
 }
 
 /* ---- a batch, largest first ---- */
@@ -142,28 +142,28 @@ static struct fl_pool_block *sorted(struct fl_pool_block *list)
 void fl_collect_batch(struct fl_gpu_pool *p, bool all)
 {
     double fraction = all ? 1 : p->o.gc_fraction;
-    double enough = fraction * (double)p->garbage_bytes;
+    double enough = fraction * (double)p->freed.garbage_bytes;
     size_t reclaimed = 0;
 
     fl_assert(fl_pool_is_locked(p));
-    if (fraction <= 0 || p->garbage.first == NULL) {
+    if (fraction <= 0 || p->freed.garbage.first == NULL) {
         return;
     }
-    struct fl_pool_block *b = p->garbage.first, *next;
-    p->garbage = (struct fl_pool_list){NULL, NULL};
+    struct fl_pool_block *b = p->freed.garbage.first, *next;
+    p->freed.garbage = (struct fl_pool_list){NULL, NULL};
     for (b = fraction < 1 ? sorted(b) : b; b != NULL; b = next) {
         next = b->newer;
         fl_assert(b->state == FL_BLOCK_GARBAGE);
         if (fraction < 1 && (double)reclaimed >= enough) {
-            fl_list_append(&p->garbage, b);
+            fl_list_append(&p->freed.garbage, b);
             continue;
         }
         reclaimed += b->len;
         b->waits_own |= !p->o.gc_fast;
         fl_collect_dispose(p, b);
     }
-    fl_assert(reclaimed <= p->garbage_bytes);
-    p->garbage_bytes -= reclaimed;
+    fl_assert(reclaimed <= p->freed.garbage_bytes);
+    p->freed.garbage_bytes -= reclaimed;
     p->s.gc_batches++;
     p->s.gc_bytes += reclaimed;
 }

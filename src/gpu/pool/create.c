@@ -85,10 +85,10 @@ int fl_gpu_pool_create(struct fl_gpu *gpu, const struct fl_gpu_pool_options *o,
     p->gpu = gpu;
     p->o = all;
     p->is_pinned = all.target == FL_GPU_PINNED;
-    p->host.is_gone = true; /* nothing is recorded on it */
-    p->host.lasts = true;
-    p->gc_at = gc_threshold(all.gc_gb);
-    atomic_store_explicit(&p->epoch, 1, memory_order_relaxed);
+    p->streams.host.is_gone = true; /* nothing is recorded on it */
+    p->streams.host.lasts = true;
+    p->freed.at = gc_threshold(all.gc_gb);
+    atomic_store_explicit(&p->streams.epoch, 1, memory_order_relaxed);
     int rc = fl_strategy_check(&p->o);
     if (rc == 0) {
         p->strategy = fl_strategy_get(p->o.strategy);
@@ -120,24 +120,25 @@ static int empty(struct fl_gpu_pool *p)
     fl_collect_batch(p, true);
     fl_collect_release_held(p);
     rc = fl_stream_drain(p);
-    if (rc == 0 && (p->pending.first != NULL || (p->is_pinned && fl_streams_unsafe(p)))) {
+    if (rc == 0 && (p->freed.pending.first != NULL || (p->is_pinned && fl_streams_unsafe(p)))) {
         rc = fl_stream_sync_all(p); /* of some no event says how far they are */
     }
     fl_lock_release(&p->lock);
     rc = rc == 0 ? fl_chunk_trim(p, 0, &released) : rc;
-    if (rc == 0 && p->chunks != NULL) { /* parts of one are several streams' */
+    if (rc == 0 && p->chunks.first != NULL) { /* parts of one are several streams' */
         fl_lock_acquire(&p->lock);
         rc = fl_stream_sync_all(p);
         fl_lock_release(&p->lock);
         rc = rc == 0 ? fl_chunk_trim(p, 0, &released) : rc;
     }
-    return rc == 0 && p->chunks != NULL ? fl_gpu_fail(-EBUSY, "a stream still uses the pool") : rc;
+    return rc == 0 && p->chunks.first != NULL ? fl_gpu_fail(-EBUSY, "a stream still uses the pool")
+                                              : rc;
 }
 
 /* The records alone: nothing is left, or it went with its context or with the driver. */
 static void dismantle(struct fl_gpu_pool *p)
 {
-    for (struct fl_pool_chunk *c = p->chunks, *next; c != NULL; c = next) {
+    for (struct fl_pool_chunk *c = p->chunks.first, *next; c != NULL; c = next) {
         for (struct fl_pool_block *b = c->first; b != NULL; b = b->after) {
             fl_use_drop(b);
         }
@@ -148,7 +149,7 @@ static void dismantle(struct fl_gpu_pool *p)
         free(c);
     }
     fl_streams_free(p);
-    fl_records_free(p);
+    fl_records_free(&p->table);
 }
 
 int fl_gpu_pool_destroy(struct fl_gpu_pool *pool)

@@ -37,8 +37,8 @@ static struct fl_pool_event *unqueue(struct fl_pool_stream *s, struct fl_pool_ev
 
 static void spare(struct fl_gpu_pool *p, struct fl_pool_event *e)
 {
-    e->next = p->events;
-    p->events = e;
+    e->next = p->streams.spare;
+    p->streams.spare = e;
 }
 
 void fl_events_drop(struct fl_gpu_pool *p, struct fl_pool_stream *s, uint64_t upto)
@@ -52,7 +52,7 @@ void fl_events_drop(struct fl_gpu_pool *p, struct fl_pool_stream *s, uint64_t up
  * a spare one of its context. NULL: make one. */
 static struct fl_pool_event *take_event(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
-    struct fl_pool_event **at = &p->events;
+    struct fl_pool_event **at = &p->streams.spare;
 
     fl_assert(fl_pool_is_locked(p));
     if (s->last != NULL && s->events >= FL_POOL_EVENTS_MOST) {
@@ -121,7 +121,7 @@ int fl_stream_cover(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool asks)
         asks = false;
     }
     struct fl_pool_event *e = take_event(p, s);
-    uint64_t upto = atomic_fetch_add_explicit(&p->epoch, 1, memory_order_relaxed);
+    uint64_t upto = atomic_fetch_add_explicit(&p->streams.epoch, 1, memory_order_relaxed);
     fl_lock_release(&p->lock);
     int rc = record_event(p, s, asks, &e);
     fl_lock_acquire(&p->lock);
@@ -145,7 +145,7 @@ void fl_stream_release(struct fl_gpu_pool *p, struct fl_pool_stream *t)
     struct fl_pool_block *b;
 
     fl_assert(fl_pool_is_locked(p));
-    if (!p->is_pinned && p->streams->next == NULL) {
+    if (!p->is_pinned && p->streams.first->next == NULL) {
         return; /* no other stream is there to have it */
     }
     while ((b = t->free.first) != NULL && b->stamp <= t->safe) {
@@ -259,7 +259,8 @@ int fl_stream_drain(struct fl_gpu_pool *p)
     int first = 0;
 
     fl_assert(fl_pool_is_locked(p));
-    for (struct fl_pool_stream *s = p->streams; s != NULL && !fl_pool_is_shut(p); s = s->next) {
+    for (struct fl_pool_stream *s = p->streams.first; s != NULL && !fl_pool_is_shut(p);
+         s = s->next) {
         if (s->safe >= s->stamped || s->blocks + s->awaited == 0) {
             continue;
         }
@@ -277,7 +278,7 @@ int fl_stream_drain(struct fl_gpu_pool *p)
 
 bool fl_streams_unsafe(const struct fl_gpu_pool *p)
 {
-    const struct fl_pool_stream *s = p->streams;
+    const struct fl_pool_stream *s = p->streams.first;
 
     while (s != NULL && (s->blocks + s->awaited == 0 || s->safe >= s->stamped)) {
         s = s->next;
@@ -288,7 +289,7 @@ bool fl_streams_unsafe(const struct fl_gpu_pool *p)
 /* Is `s` the first of a context that is not the pool's, and perhaps there? */
 static bool shows_context(const struct fl_gpu_pool *p, const struct fl_pool_stream *s)
 {
-    const struct fl_pool_stream *first = p->streams;
+    const struct fl_pool_stream *first = p->streams.first;
 
     if (s->is_gone || s->context == p->gpu->context) {
         return false;
@@ -320,7 +321,7 @@ static int sync_contexts(struct fl_gpu_pool *p)
     fl_lock_release(&p->lock);
     int rc = fl_pool_status(p, fl_cuda.cuCtxSynchronize(), "cuCtxSynchronize", 0);
     fl_lock_acquire(&p->lock);
-    for (struct fl_pool_stream *s = p->is_pinned ? p->streams : NULL; s != NULL && rc == 0;
+    for (struct fl_pool_stream *s = p->is_pinned ? p->streams.first : NULL; s != NULL && rc == 0;
          s = s->next) {
         if (shows_context(p, s)) {
             fl_CUcontext context = s->context;
@@ -334,11 +335,11 @@ static int sync_contexts(struct fl_gpu_pool *p)
 
 int fl_stream_sync_all(struct fl_gpu_pool *p)
 {
-    uint64_t upto = atomic_fetch_add_explicit(&p->epoch, 1, memory_order_relaxed);
+    uint64_t upto = atomic_fetch_add_explicit(&p->streams.epoch, 1, memory_order_relaxed);
     int rc = sync_contexts(p);
 
     p->s.implicit_syncs++;
-    for (struct fl_pool_stream *s = p->streams; s != NULL && rc == 0; s = s->next) {
+    for (struct fl_pool_stream *s = p->streams.first; s != NULL && rc == 0; s = s->next) {
         s->safe = upto > s->safe ? upto : s->safe;
         s->covered = s->safe > s->covered ? s->safe : s->covered;
         fl_events_drop(p, s, s->safe);
@@ -352,13 +353,13 @@ int fl_stream_sync_all(struct fl_gpu_pool *p)
 
 void fl_streams_free(struct fl_gpu_pool *p)
 {
-    for (struct fl_pool_stream *s = p->streams, *next; s != NULL; s = next) {
+    for (struct fl_pool_stream *s = p->streams.first, *next; s != NULL; s = next) {
         next = s->next;
         fl_events_drop(p, s, UINT64_MAX);
         free(s);
     }
-    free(p->by_handle);
-    for (struct fl_pool_event *e = p->events, *next; e != NULL; e = next) {
+    free(p->streams.by_handle);
+    for (struct fl_pool_event *e = p->streams.spare, *next; e != NULL; e = next) {
         next = e->next;
         if (!fl_pool_is_shut(p)) {
             (void)fl_cuda.cuEventDestroy(e->handle);

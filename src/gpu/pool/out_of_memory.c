@@ -15,7 +15,7 @@ int fl_pool_enter_light(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
     int rc = fl_gpu_make_current(p->gpu, g);
     if (rc == 0) {
         fl_lock_acquire(&p->lock);
-        p->driver_calls++;
+        p->wait.driver_calls++;
         fl_lock_release(&p->lock);
     } else if (rc == -ESHUTDOWN) {
         atomic_store_explicit(&p->is_shut, true, memory_order_relaxed);
@@ -36,8 +36,8 @@ int fl_pool_enter(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
 void fl_pool_leave(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
 {
     fl_lock_acquire(&p->lock);
-    fl_assert(p->driver_calls != 0);
-    p->driver_calls--;
+    fl_assert(p->wait.driver_calls != 0);
+    p->wait.driver_calls--;
     if (g->relaxed) {
         fl_pool_given(p);
     }
@@ -47,8 +47,8 @@ void fl_pool_leave(struct fl_gpu_pool *p, struct fl_gpu_guard *g)
 
 void fl_pool_wake(struct fl_gpu_pool *p)
 {
-    fl_assert(fl_pool_is_locked(p) && p->waiting != 0);
-    (void)fl_sys.wake(&p->given, INT_MAX);
+    fl_assert(fl_pool_is_locked(p) && p->wait.waiting != 0);
+    (void)fl_sys.wake(&p->wait.given, INT_MAX);
 }
 
 int fl_pool_status(struct fl_gpu_pool *p, fl_CUresult code, const char *call, size_t bytes)
@@ -64,7 +64,8 @@ int fl_pool_status(struct fl_gpu_pool *p, fl_CUresult code, const char *call, si
 void fl_fallback_settle(struct fl_gpu_pool *p, struct fl_pool_stream *s, bool others)
 {
     fl_assert(fl_pool_is_locked(p));
-    for (struct fl_pool_stream *t = p->streams; t != NULL && !fl_pool_is_shut(p); t = t->next) {
+    for (struct fl_pool_stream *t = p->streams.first; t != NULL && !fl_pool_is_shut(p);
+         t = t->next) {
         bool foreign = p->is_pinned || (t != s && others);
         if (foreign) {
             fl_stream_release(p, t);
@@ -137,7 +138,7 @@ static bool wait_for_others(struct fallback *c)
     bool done = false;
 
     fl_lock_acquire(&p->lock);
-    for (struct fl_pool_stream *t = p->streams; t != NULL && !done && !fl_pool_is_shut(p);
+    for (struct fl_pool_stream *t = p->streams.first; t != NULL && !done && !fl_pool_is_shut(p);
          t = t->next) {
         if ((t == c->s && !p->is_pinned) || t->free.first == NULL) {
             continue;
@@ -155,7 +156,7 @@ static bool collect(struct fallback *c)
     struct fl_gpu_pool *p = c->p;
 
     fl_lock_acquire(&p->lock);
-    bool any = p->garbage.first != NULL;
+    bool any = p->freed.garbage.first != NULL;
     fl_collect_batch(p, true);
     bool done = any && take(c);
     fl_lock_release(&p->lock);
@@ -200,7 +201,7 @@ static int try_all(struct fallback *c)
 
 static uint32_t given(const struct fl_gpu_pool *p)
 {
-    return atomic_load_explicit(&p->given, memory_order_relaxed);
+    return atomic_load_explicit(&p->wait.given, memory_order_relaxed);
 }
 
 /* Has any been given back since `before`? If not, waits for a thread that does so, by a free or
@@ -211,16 +212,17 @@ static bool more_was_given(struct fl_gpu_pool *p, uint32_t before, uint64_t unti
     uint64_t now_ns;
 
     fl_lock_acquire(&p->lock);
-    p->waiting++;
-    fl_assert(p->driver_calls >= p->waiting);
-    bool waits = p->driver_calls > p->waiting;
+    p->wait.waiting++;
+    fl_assert(p->wait.driver_calls >= p->wait.waiting);
+    bool waits = p->wait.driver_calls > p->wait.waiting;
     fl_lock_release(&p->lock);
     while ((now_ns = fl_sys.now_ns()) < until_ns && waits && given(p) == before) {
-        (void)fl_sys.wait(&p->given, before, until_ns - now_ns); /* a handler may end it early */
+        (void)fl_sys.wait(&p->wait.given, before,
+                          until_ns - now_ns); /* a handler may end it early */
     }
     fl_lock_acquire(&p->lock);
-    fl_assert(p->waiting != 0);
-    p->waiting--;
+    fl_assert(p->wait.waiting != 0);
+    p->wait.waiting--;
     fl_lock_release(&p->lock);
     return now_ns < until_ns && given(p) != before;
 }
@@ -244,7 +246,7 @@ static int out_of_memory(struct fallback *c)
 static int captured(struct fallback *c)
 {
     fl_lock_acquire(&c->p->lock);
-    for (struct fl_pool_stream *t = c->p->streams; t != NULL; t = t->next) {
+    for (struct fl_pool_stream *t = c->p->streams.first; t != NULL; t = t->next) {
         fl_stream_release(c->p, t);
     }
     bool done = c->len <= c->p->max_direct && take(c);

@@ -148,7 +148,7 @@ static int wait_for_users(struct fl_gpu_pool *p, struct fl_pool_stream *s, struc
     if (!p->is_pinned) {
         return 0; /* cuMemFree waits by itself */
     }
-    bool has_gone = s->is_gone && s != &p->host;
+    bool has_gone = s->is_gone && s != &p->streams.host;
     uint64_t stamp = stamp_users(p, s, b->use);
     int rc = cover_users(p, s, b->use, true);
     for (struct fl_pool_use *u = b->use; u != NULL && rc == 0; u = u->next) {
@@ -220,7 +220,7 @@ static FL_INLINE void end_block(struct fl_gpu_pool *p, struct fl_pool_stream *s,
         b->waits_own = true;
         b->stamp = FL_POOL_HELD;
         fl_collect_dispose(p, b);
-    } else if (FL_UNLIKELY(p->gc_at != 0)) {
+    } else if (FL_UNLIKELY(p->freed.at != 0)) {
         if (fl_collect_add(p, b)) {
             fl_collect_batch(p, false);
         }

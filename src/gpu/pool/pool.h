@@ -139,6 +139,50 @@ struct fl_pool_strategy {
     bool is_direct; /* nothing is kept */
 };
 
+/* From an address to its block, and the records of blocks: table.c. */
+struct fl_pool_table {
+    struct fl_pool_entry *entry;
+    unsigned shift; /* 64 - log2 of entries */
+    size_t records; /* blocks there is room for */
+    struct fl_pool_slab *slabs;
+    struct fl_pool_block *spare;
+};
+
+/* The streams that the pool knows: stream.c, event.c. */
+struct fl_pool_streams {
+    struct fl_pool_stream *first, *limbo; /* limbo: NULL, or one of them */
+    struct fl_pool_stream **by_handle;    /* chains of those that can be found */
+    size_t handles, known;                /* chains, a power of two or 0; streams in them */
+    /* FL_GPU_HOST, and who takes pinned memory: what it frees is safe. In no list, has no
+     * number. */
+    struct fl_pool_stream host;
+    uint64_t numbers;
+    _Atomic uint64_t epoch; /* what is freed now gets this stamp. Relaxed; changed under the lock */
+    struct fl_pool_event *spare;
+};
+
+/* What was taken from the driver: chunk.c. */
+struct fl_pool_chunks {
+    struct fl_pool_chunk *first;
+    struct fl_pool_chunk *idle_from; /* where giving chunks back goes on */
+    size_t coming;                   /* bytes asked of the driver, not there yet */
+};
+
+/* What was freed and is in no set yet: collect.c. */
+struct fl_pool_freed {
+    struct fl_pool_list pending, garbage;
+    size_t garbage_bytes, at; /* at: so much is collected */
+};
+
+/* Threads that are in the driver, and requests that wait for them: out_of_memory.c. */
+struct fl_pool_wait {
+    unsigned driver_calls; /* threads in the driver, */
+    unsigned waiting;      /* and those of them that wait for another to leave it */
+    /* How often memory may have come free: by frees, and as threads leave the driver. Relaxed;
+     * changed under the lock; a futex. */
+    _Atomic uint32_t given;
+};
+
 struct fl_gpu_pool {
     struct fl_lock lock;
     bool is_pinned;
@@ -148,33 +192,14 @@ struct fl_gpu_pool {
     const struct fl_pool_strategy *strategy;
     struct fl_gpu *gpu;
     struct fl_gpu_pool_options o;
-    struct fl_pool_stream **by_handle; /* chains of those that can be found */
-    size_t handles, known;             /* chains, a power of two or 0; streams in them */
-    struct fl_pool_entry *entry;
-    unsigned entry_shift; /* 64 - log2 of entries */
-    size_t records;       /* blocks there is room for in the table */
-    struct fl_pool_block *spare;
-    struct fl_pool_block *root[2];          /* of what is safe for all; of slabs' second */
-    struct fl_pool_stream *streams, *limbo; /* limbo: NULL, or one of them */
-    /* FL_GPU_HOST, and who takes pinned memory: what it frees is safe. In no list, has no
-     * number. */
-    struct fl_pool_stream host;
-    uint64_t numbers;
-    _Atomic uint64_t epoch; /* what is freed now gets this stamp. Relaxed; changed under the lock */
-    struct fl_pool_chunk *chunks;
-    struct fl_pool_chunk *idle_from; /* where giving chunks back goes on */
-    struct fl_pool_slab *slabs;
-    struct fl_pool_event *events; /* spare */
-    struct fl_pool_list pending, garbage;
-    size_t garbage_bytes, gc_at;
-    size_t coming;             /* bytes asked of the driver, not there yet */
+    struct fl_pool_streams streams;
+    struct fl_pool_table table;
+    struct fl_pool_block *root[2]; /* of what is safe for all; of slabs' second */
+    struct fl_pool_chunks chunks;
+    struct fl_pool_freed freed;
+    struct fl_pool_wait wait;
     _Atomic uint64_t occupied; /* as s.occupied_bytes, without the lock. Relaxed */
-    unsigned driver_calls;     /* threads in the driver, */
-    unsigned waiting;          /* and those of them that wait for another to leave it */
-    /* How often memory may have come free: by frees, and as threads leave the driver. Relaxed;
-     * changed under the lock; a futex. */
-    _Atomic uint32_t given;
-    size_t max_direct; /* what is larger has a chunk of its own, and is never pooled */
+    size_t max_direct;         /* what is larger has a chunk of its own, and is never pooled */
     struct fl_gpu_pool_stats s;
     struct fl_gpu_track track;
 };
@@ -195,13 +220,13 @@ static inline bool fl_block_is_sound(const struct fl_pool_block *b)
 
 /* ---- table.c ---- */
 
-struct fl_pool_block *fl_table_find(const struct fl_gpu_pool *p, uint64_t address);
-void fl_table_insert(struct fl_gpu_pool *p, struct fl_pool_block *b);
-void fl_table_remove(struct fl_gpu_pool *p, const struct fl_pool_block *b);
+struct fl_pool_block *fl_table_find(const struct fl_pool_table *t, uint64_t address);
+void fl_table_insert(struct fl_pool_table *t, struct fl_pool_block *b);
+void fl_table_remove(struct fl_pool_table *t, const struct fl_pool_block *b);
 /* A record, zero, with room in the table; NULL: no memory. */
-struct fl_pool_block *fl_record_get(struct fl_gpu_pool *p);
-void fl_record_put(struct fl_gpu_pool *p, struct fl_pool_block *b);
-void fl_records_free(struct fl_gpu_pool *p);
+struct fl_pool_block *fl_record_get(struct fl_pool_table *t);
+void fl_record_put(struct fl_pool_table *t, struct fl_pool_block *b);
+void fl_records_free(struct fl_pool_table *t);
 
 /* ---- free_blocks.c ---- */
 
@@ -356,10 +381,10 @@ void fl_pool_leave(struct fl_gpu_pool *p, struct fl_gpu_guard *g);
 void fl_pool_wake(struct fl_gpu_pool *p);
 static inline void fl_pool_given(struct fl_gpu_pool *p)
 {
-    uint32_t n = atomic_load_explicit(&p->given, memory_order_relaxed);
+    uint32_t n = atomic_load_explicit(&p->wait.given, memory_order_relaxed);
 
-    atomic_store_explicit(&p->given, n + 1, memory_order_relaxed);
-    if (FL_UNLIKELY(p->waiting != 0)) {
+    atomic_store_explicit(&p->wait.given, n + 1, memory_order_relaxed);
+    if (FL_UNLIKELY(p->wait.waiting != 0)) {
         fl_pool_wake(p);
     }
 }

@@ -37,8 +37,8 @@ static struct fl_pool_stream **chain_of(const struct fl_gpu_pool *p, const void 
 {
     uint64_t key = (uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15);
 
-    fl_assert(fl_is_pow2(p->handles));
-    return &p->by_handle[key >> 32 & (p->handles - 1)];
+    fl_assert(fl_is_pow2(p->streams.handles));
+    return &p->streams.by_handle[key >> 32 & (p->streams.handles - 1)];
 }
 
 static bool is_each_contexts(fl_CUstream handle)
@@ -90,9 +90,9 @@ static bool is_named(const struct fl_pool_stream *s, struct fl_stream_name name)
 struct fl_pool_stream *fl_stream_lasting(struct fl_gpu_pool *p, struct fl_stream_name name)
 {
     if (name.handle == FL_GPU_HOST) {
-        return &p->host;
+        return &p->streams.host;
     }
-    struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, name.handle) : NULL;
+    struct fl_pool_stream *s = p->streams.handles != 0 ? *chain_of(p, name.handle) : NULL;
     while (s != NULL && !(is_named(s, name) && s->lasts)) {
         s = s->alike;
     }
@@ -102,7 +102,7 @@ struct fl_pool_stream *fl_stream_lasting(struct fl_gpu_pool *p, struct fl_stream
 struct fl_pool_stream *fl_stream_of_captures(const struct fl_gpu_pool *p,
                                              struct fl_stream_name name)
 {
-    struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, name.handle) : NULL;
+    struct fl_pool_stream *s = p->streams.handles != 0 ? *chain_of(p, name.handle) : NULL;
 
     fl_assert(fl_pool_is_locked(p));
     while (s != NULL && (!is_named(s, name) || s->id != 0 || s->handle == NULL ||
@@ -119,7 +119,7 @@ int fl_stream_check(void *stream)
 
 struct fl_pool_stream *fl_stream_numbered(const struct fl_gpu_pool *p, uint64_t number)
 {
-    struct fl_pool_stream *s = p->streams;
+    struct fl_pool_stream *s = p->streams.first;
 
     fl_assert(fl_pool_is_locked(p));
     while (s != NULL && s->number != number) {
@@ -140,20 +140,20 @@ static void link_to_chain(struct fl_gpu_pool *p, struct fl_pool_stream *s)
  * False: there is none at all. */
 static bool more_chains(struct fl_gpu_pool *p)
 {
-    size_t n = p->handles == 0 ? 64 : 2 * p->handles;
+    size_t n = p->streams.handles == 0 ? 64 : 2 * p->streams.handles;
 
     fl_assert(fl_pool_is_locked(p));
-    if (p->known < p->handles) {
+    if (p->streams.known < p->streams.handles) {
         return true;
     }
     struct fl_pool_stream **fresh = calloc(n, sizeof(void *));
     if (fresh == NULL) {
-        return p->handles != 0;
+        return p->streams.handles != 0;
     }
-    free(p->by_handle);
-    p->by_handle = fresh;
-    p->handles = n;
-    for (struct fl_pool_stream *s = p->streams; s != NULL; s = s->next) {
+    free(p->streams.by_handle);
+    p->streams.by_handle = fresh;
+    p->streams.handles = n;
+    for (struct fl_pool_stream *s = p->streams.first; s != NULL; s = s->next) {
         if (!s->is_gone) {
             link_to_chain(p, s);
         }
@@ -167,14 +167,14 @@ static bool is_unused(const struct fl_gpu_pool *p, const struct fl_pool_stream *
 {
     bool may_go = s->is_gone || (s->id == 0 && !s->lasts && !p->is_graph);
 
-    return may_go && s != p->limbo && s->blocks + s->uses + s->awaited == 0;
+    return may_go && s != p->streams.limbo && s->blocks + s->uses + s->awaited == 0;
 }
 
 /* An unused record, or a new one, not to be found yet. `own`: driver calls that the caller is
  * within. While others are in the driver they may have any record in their hands. */
 static struct fl_pool_stream *record(struct fl_gpu_pool *p, unsigned own)
 {
-    struct fl_pool_stream *s = p->driver_calls <= own ? p->streams : NULL;
+    struct fl_pool_stream *s = p->wait.driver_calls <= own ? p->streams.first : NULL;
 
     fl_assert(fl_pool_is_locked(p));
     while (s != NULL && !is_unused(p, s)) {
@@ -191,8 +191,8 @@ static struct fl_pool_stream *record(struct fl_gpu_pool *p, unsigned own)
     s = calloc(1, sizeof *s);
     if (s != NULL) {
         s->is_gone = true;
-        s->next = p->streams;
-        p->streams = s;
+        s->next = p->streams.first;
+        p->streams.first = s;
     }
     return s;
 }
@@ -201,13 +201,13 @@ void fl_stream_leave(struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
     struct fl_pool_stream **at = chain_of(p, s->handle);
 
-    fl_assert(fl_pool_is_locked(p) && p->known != 0 && !s->is_gone);
+    fl_assert(fl_pool_is_locked(p) && p->streams.known != 0 && !s->is_gone);
     while (*at != s) {
         fl_assert(*at != NULL);
         at = &(*at)->alike;
     }
     *at = s->alike;
-    p->known--;
+    p->streams.known--;
     s->is_gone = true;
 }
 
@@ -241,7 +241,7 @@ bool fl_stream_is_capturing(struct fl_gpu_pool *p, const struct fl_pool_stream *
     bool went;
 
     fl_assert(!fl_lock_is_held(FL_RANK_RUNTIME, 1));
-    if (s == &p->host || fl_stream_go(p, s, &went) != 0) {
+    if (s == &p->streams.host || fl_stream_go(p, s, &went) != 0) {
         return false;
     }
     fl_CUresult code = fl_cuda.cuStreamIsCapturing(fl_stream_handle(s), &status);
@@ -299,8 +299,8 @@ static struct fl_pool_stream *find(struct fl_gpu_pool *p, const struct fl_pool_s
     struct fl_pool_stream *found = NULL, *next;
 
     fl_assert(fl_pool_is_locked(p));
-    for (struct fl_pool_stream *s = p->handles != 0 ? *chain_of(p, seen->handle) : NULL; s != NULL;
-         s = next) {
+    for (struct fl_pool_stream *s = p->streams.handles != 0 ? *chain_of(p, seen->handle) : NULL;
+         s != NULL; s = next) {
         next = s->alike;
         if (is_named(s, name) && s->id == seen->id && s->thread == seen->thread) {
             found = s;
@@ -322,11 +322,11 @@ static struct fl_pool_stream *add(struct fl_gpu_pool *p, const struct fl_pool_st
         s->context = seen->context;
         s->id = seen->id;
         s->thread = seen->thread;
-        s->number = ++p->numbers;
+        s->number = ++p->streams.numbers;
         s->lasts = seen->handle == NULL;
         s->is_gone = false;
         link_to_chain(p, s);
-        p->known++;
+        p->streams.known++;
     }
     return s;
 }
@@ -375,18 +375,18 @@ int fl_stream_see(struct fl_gpu_pool *p, struct fl_stream_name name, bool *captu
 struct fl_pool_stream *fl_stream_limbo(struct fl_gpu_pool *p)
 {
     fl_assert(fl_pool_is_locked(p));
-    if (p->limbo == NULL && (p->limbo = record(p, 0)) != NULL) {
-        p->limbo->number = ++p->numbers;
-        p->limbo->is_lost = true;
+    if (p->streams.limbo == NULL && (p->streams.limbo = record(p, 0)) != NULL) {
+        p->streams.limbo->number = ++p->streams.numbers;
+        p->streams.limbo->is_lost = true;
     }
-    return p->limbo;
+    return p->streams.limbo;
 }
 
 uint64_t fl_stream_stamp(const struct fl_gpu_pool *p, struct fl_pool_stream *s)
 {
     fl_assert(fl_pool_is_locked(p));
     if (!s->is_gone || s->is_lost) { /* retired: nothing more was submitted to it */
-        s->stamped = atomic_load_explicit(&p->epoch, memory_order_relaxed);
+        s->stamped = atomic_load_explicit(&p->streams.epoch, memory_order_relaxed);
     }
     return s->stamped;
 }
