@@ -201,8 +201,8 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     /* The thread that asked, or was asked, is not here. */
     memset(&r->touch.slot, 0, sizeof r->touch.slot);
     atomic_store(&r->touch.open, false);
-    r->stats.populated_peak = r->held.populated;
-    r->stats.in_use_peak = r->stats.in_use_most = r->stats.in_use;
+    r->held.populated_peak = r->held.populated;
+    r->held.in_use_peak = r->held.in_use_most = r->held.in_use;
     r->depots.seen = 0;
     r->clock.has_worker = r->clock.is_aging = false;
     atomic_store(&r->wants_worker, r->held.populated >= FL_WORKER_FROM);

@@ -15,7 +15,6 @@ static void add_counters(const struct fl_region *r, struct fl_live_page *p)
         {COUNTER(FL_LIVE_STALLS, stalls)},
         {COUNTER(FL_LIVE_LAZY, lazy)},
         {COUNTER(FL_LIVE_REFUSED, refused)},
-        {COUNTER(FL_LIVE_LIVE_BYTES, in_use)},
         {COUNTER(FL_LIVE_POPULATE_BYTES, populate_bytes)},
         {COUNTER(FL_LIVE_PURGE_BYTES, purge_bytes)},
         {COUNTER(FL_LIVE_MOVE_BYTES, move_bytes)},
@@ -30,6 +29,7 @@ static void add_counters(const struct fl_region *r, struct fl_live_page *p)
 
 static void add_words(const struct fl_region *r, struct fl_live_page *p)
 {
+    fl_live_add_word(p, FL_LIVE_LIVE_BYTES, &r->held.in_use, sizeof r->held.in_use);
     fl_live_add_word(p, FL_LIVE_HELD_BYTES, &r->held.populated, sizeof r->held.populated);
     fl_live_add_word(p, FL_LIVE_RESERVE_BYTES, &r->pages.reserve.held,
                      sizeof r->pages.reserve.held);

@@ -91,7 +91,7 @@ static void settle_accounts(struct fl_region *r)
     r->settle.due = FL_CHECK_LEVEL >= 3;
     if (r->depots.uses >= FL_DEPOT_USES) {
         fl_depot_resize(r);
-    } else if (r->stats.in_use > r->stats.in_use_peak + r->depots.seen) {
+    } else if (r->held.in_use > r->held.in_use_peak + r->depots.seen) {
         fl_depot_note_peak(r);
     }
 }

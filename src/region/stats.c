@@ -9,8 +9,8 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     fl_region_lock(r);
     struct fl_cached in = {fl_depot_blocks(r), fl_depot_bytes(r)};
     fl_depot_note_peak(r);
-    r->stats.in_use_most = fl_max(r->stats.in_use_most, r->stats.in_use);
-    r->stats.populated_peak = fl_max(r->stats.populated_peak, r->held.populated);
+    r->held.in_use_most = fl_max(r->held.in_use_most, r->held.in_use);
+    r->held.populated_peak = fl_max(r->held.populated_peak, r->held.populated);
     for (struct fl_cache *c = r->caches.all; c != NULL; c = c->next) {
         hits += atomic_load_explicit(&c->stats.cache_hits, memory_order_relaxed);
         hit_bytes += atomic_load_explicit(&c->stats.hit_bytes, memory_order_relaxed);
@@ -26,10 +26,10 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     out->lazy_bytes = r->stats.lazy_bytes;
     out->served_bytes = r->stats.take_bytes + hit_bytes;
     out->refused = r->stats.refused;
-    out->in_use_bytes = r->stats.in_use;
-    out->in_use_peak_bytes = r->stats.in_use_most;
+    out->in_use_bytes = r->held.in_use;
+    out->in_use_peak_bytes = r->held.in_use_most;
     out->populated_bytes = r->held.populated;
-    out->populated_peak_bytes = r->stats.populated_peak;
+    out->populated_peak_bytes = r->held.populated_peak;
     out->populate_bytes = __atomic_load_n(&r->stats.populate_bytes, __ATOMIC_RELAXED);
     out->populate_errors = __atomic_load_n(&r->stats.populate_errors, __ATOMIC_RELAXED);
     out->purge_bytes = r->stats.purge_bytes;

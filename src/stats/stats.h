@@ -30,16 +30,12 @@ struct fl_region_stats {
     uint64_t refused;        /* requests left to the next allocator */
     uint64_t populate_bytes; /* populated so far */
     uint64_t populate_errors;
-    uint64_t purge_bytes;    /* given back to the kernel so far */
-    uint64_t move_bytes;     /* moved so far */
-    uint64_t rezero_bytes;   /* cleared by the worker so far */
-    uint64_t repair_bytes;   /* collapsed so far */
-    uint64_t releases;       /* calls of fl_region_release */
-    uint64_t compactions;    /* populations during which the kernel compacted */
-    uint64_t in_use;         /* bytes out of the trees: LIVE and CACHED */
-    uint64_t in_use_most;    /* peak of that */
-    uint64_t in_use_peak;    /* the same without what waits in depots: what the program needs */
-    uint64_t populated_peak; /* bytes */
+    uint64_t purge_bytes;  /* given back to the kernel so far */
+    uint64_t move_bytes;   /* moved so far */
+    uint64_t rezero_bytes; /* cleared by the worker so far */
+    uint64_t repair_bytes; /* collapsed so far */
+    uint64_t releases;     /* calls of fl_region_release */
+    uint64_t compactions;  /* populations during which the kernel compacted */
 };
 
 /* One snapshot, in the order it is printed. X(field, kind, text). kind: COUNTER (since the process

@@ -22,7 +22,7 @@ static void two_free(void)
     fill(b, 0xee);
     give(a);
     give(b);
-    region.stats.in_use_peak = 0;
+    region.held.in_use_peak = 0;
 }
 
 static bool take_moved(void)

@@ -9,7 +9,7 @@ static bool overlap(size_t a, size_t alen, size_t b, size_t blen)
 
 /* Every pair, with inputs in each slot. */
 static void check_layout(const struct fl_gpu_slot *slot, size_t n, unsigned slots,
-                         const struct fl_mirror_plan *p)
+                         const struct fl_mirror_layout *p)
 {
     for (size_t i = 0; i < n; i++) {
         size_t align = slot[i].align != 0 ? slot[i].align : 256;
@@ -32,7 +32,7 @@ static void check_layout(const struct fl_gpu_slot *slot, size_t n, unsigned slot
     }
 }
 
-static bool is_covered(const struct fl_mirror_plan *p, const struct fl_gpu_slot *s)
+static bool is_covered(const struct fl_mirror_layout *p, const struct fl_gpu_slot *s)
 {
     for (size_t i = 0; i < p->runs; i++) {
         if (s->offset >= p->run[i].offset &&
@@ -51,7 +51,7 @@ CASE(blocks_lie_apart_and_inputs_once_a_slot)
     for (int round = 0; round < 400; round++) {
         size_t n = 1 + seed_next(&seed) % 24, gap = (size_t)1 << seed_next(&seed) % 20;
         unsigned slots = 1 + (unsigned)(seed_next(&seed) % 2);
-        struct fl_mirror_plan p = {.run = run};
+        struct fl_mirror_layout p = {.run = run};
         for (size_t i = 0; i < n; i++) {
             slot[i] = (struct fl_gpu_slot){
                 .size = seed_next(&seed) % (1 << seed_next(&seed) % 20),

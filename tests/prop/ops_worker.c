@@ -7,7 +7,7 @@
 const char *op_forget(const struct op *op)
 {
     (void)op;
-    region.stats.in_use_peak = region.stats.in_use;
+    region.held.in_use_peak = region.held.in_use;
     return NULL;
 }
 

@@ -172,7 +172,7 @@ static void on_the_whole(uint64_t r, bool is_worker)
         }   /* fall through */
     case 5: /* from here on pages have to move */
         fl_region_lock(&region);
-        region.stats.in_use_peak = region.stats.in_use;
+        region.held.in_use_peak = region.held.in_use;
         fl_region_unlock(&region);
         break;
     default:

@@ -62,7 +62,7 @@ static void what_is_idle_moves_to_where_it_is_wanted(void **state)
     give_block(b);
     assert_int_equal(arena.missing, can_move() ? 5 : 3);
     assert_int_equal(fl_arena_give_up(&arena), can_move() ? MIB(6) : MIB(10));
-    assert_int_equal(region.stats.in_use, 0);
+    assert_int_equal(region.held.in_use, 0);
     assert_sound();
 }
 

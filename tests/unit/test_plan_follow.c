@@ -86,10 +86,10 @@ static void nothing_is_held_twice(void **state)
     (void)state;
     learn();
     loop_over(&usual);
-    uint64_t in_use = region.stats.in_use;
+    uint64_t in_use = region.held.in_use;
     stay_on(1);
     loop_over(&usual);
-    assert_true(region.stats.in_use <= in_use);
+    assert_true(region.held.in_use <= in_use);
     (void)fl_arena_hand_on(my_arena());
     assert_true(is_reserved() || region.zones.of[1].free.huge != 0);
     assert_settled();

@@ -288,12 +288,12 @@ CASE_AFTER(begin, a_child_has_none_that_was_being_changed)
 CASE_AFTER(begin, what_waits_is_no_peak)
 {
     take_few(16, KIB(512));
-    size_t peak = region.stats.in_use_peak;
+    size_t peak = region.held.in_use_peak;
     put_few(0, 16);
     assert_non_null(take(MIB(6)));
-    assert_in_range(region.stats.in_use_peak, peak - MIB(2), peak);
+    assert_in_range(region.held.in_use_peak, peak - MIB(2), peak);
     assert_non_null(take(MIB(6)));
-    assert_true(region.stats.in_use_peak > peak);
+    assert_true(region.held.in_use_peak > peak);
 }
 
 /* What is printed counts it both times. */
@@ -304,7 +304,7 @@ CASE_AFTER(begin, a_printed_peak_is_never_below_what_is_in_use)
     fl_depot_note_peak(&region);
     fl_region_count_use(&region, KIB(256));
     fl_region_unlock(&region);
-    assert_true(stats().in_use_bytes > region.stats.in_use_peak);
+    assert_true(stats().in_use_bytes > region.held.in_use_peak);
     assert_int_equal(stats().in_use_bytes, stats().in_use_peak_bytes);
     region.held.populated += MIB(2); /* as the stock's refill does */
     assert_int_equal(stats().populated_bytes, stats().populated_peak_bytes);
@@ -319,12 +319,12 @@ CASE_AFTER(begin, where_little_is_in_use_little_waits)
     assert_int_equal(region.depots.most, KIB(512)); /* from the start on */
     assert_true(put(take(KIB(200))));
     assert_false(put(take(KIB(900)))); /* it alone were too much */
-    region.stats.in_use += MIB(2000);
+    region.held.in_use += MIB(2000);
     resize_depots();
     assert_int_equal(region.depots.most, MIB(32)); /* however much is in use */
     region.tight = true;
     resize_depots();
-    region.stats.in_use -= MIB(2000);
+    region.held.in_use -= MIB(2000);
     assert_int_equal(region.depots.most, 0);
     assert_false(put(take(KIB(200))));
 }
@@ -427,7 +427,7 @@ CASE_AFTER(begin, what_others_leave_the_fullest_may_have)
     const struct fl_depot *mine = own;
     region.depots.used |= mine == region.depots.depot ? 2 : 1;
     resize_depots();
-    size_t all = region.stats.in_use / SHARE, share = region.depots.most;
+    size_t all = region.held.in_use / SHARE, share = region.depots.most;
     assert_int_equal(share, all / 2);
     for (int i = 1; i < 32; i++) {
         put_few(i, i + 1);

@@ -53,7 +53,7 @@ static bool live_is_as_it_was(void)
 /* Takes all that is free and writes to it: where nothing is mapped the child dies of it. */
 static bool all_of_it_is_memory(void)
 {
-    size_t in_use = region.stats.in_use;
+    size_t in_use = region.held.in_use;
 
     for (size_t len = MIB(64); len >= KIB(4); len = len / 2) {
         struct fl_extent *e;
@@ -66,7 +66,7 @@ static bool all_of_it_is_memory(void)
             fill(e, 0x5c);
         }
     }
-    return fl_region_free(&region).bytes == 0 && region.stats.in_use > in_use &&
+    return fl_region_free(&region).bytes == 0 && region.held.in_use > in_use &&
            fl_region_check(&region) == NULL && live_is_as_it_was();
 }
 
@@ -274,7 +274,7 @@ static void fork_now(void)
 CASE(a_child_forked_amid_a_move_finds_donors_gone)
 {
     in_turn();
-    region.stats.in_use_peak = 0;
+    region.held.in_use_peak = 0;
     child_status = -1;
     fake.on_purge = fork_now;
     assert_non_null(take(MIB(10)));
@@ -361,7 +361,7 @@ CASE(a_handler_forks_before_a_map_that_moved_is_shown)
     if (is_reserved()) { /* no map moves there */
         return;
     }
-    region.stats.in_use_peak = 0;
+    region.held.in_use_peak = 0;
     fork_in_vain();
     remap_before = fl_sys.remap;
     fl_sys.remap = remap_and_fork;
@@ -390,7 +390,7 @@ CASE(no_handler_forks_while_a_descriptor_is_open)
 {
     uint64_t blocked = UINT64_MAX;
     in_turn();
-    region.stats.in_use_peak = 0;
+    region.held.in_use_peak = 0;
     signals_wait = false;
     fake.on_move = look_at_signals;
     assert_non_null(take(MIB(10)));

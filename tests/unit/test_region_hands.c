@@ -257,13 +257,13 @@ CASE_AFTER(each, a_lazy_block_goes_back_whole)
     struct fl_extent *lazy = take(MIB(32));
     assert_int_equal(lazy->content, FL_CONTENT_LAZY);
     uintptr_t was = lazy->base;
-    size_t populated = region.held.populated, peak = region.stats.populated_peak;
+    size_t populated = region.held.populated, peak = region.held.populated_peak;
     fill(lazy, 5);
     protect(lazy, PROT_NONE);
     give(lazy);
     neighbours_are_untouched();
     assert_int_equal(region.held.populated, populated);
-    assert_int_equal(region.stats.populated_peak, peak);
+    assert_int_equal(region.held.populated_peak, peak);
     lazy = take(MIB(32));
     assert_true(lazy->base == was);
     assert_true(is_filled(lazy, 0));

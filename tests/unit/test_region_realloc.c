@@ -63,7 +63,7 @@ static void all_of_it_is_given_back_in_the_end(struct fl_extent *e)
     (void)fl_region_purge(&region, 0);
     assert_settled();
     assert_int_equal(fl_region_free(&region).huge, 0);
-    assert_int_equal(region.held.populated - region.stats.in_use, fl_region_free(&region).bytes);
+    assert_int_equal(region.held.populated - region.held.in_use, fl_region_free(&region).bytes);
     assert_true(fl_region_free(&region).bytes < MIB(4)); /* edges beside what hemmed_in took */
 }
 
@@ -117,8 +117,9 @@ struct image {
 
 static struct image now(void)
 {
-    return (struct image){region.held.populated, fl_region_free(&region).bytes, region.held.moving,
-                          region.budget.left,    region.stats.in_use,           region.stats.takes,
+    return (struct image){region.held.populated, fl_region_free(&region).bytes,
+                          region.held.moving,    region.budget.left,
+                          region.held.in_use,    region.stats.takes,
                           region.stats.gives};
 }
 

@@ -122,7 +122,7 @@ TEST(the_lowest_run_where_pages_have_to_move)
     uintptr_t high;
     uintptr_t low = low_hole_and_high_run(true, &high);
     size_t populated = region.held.populated;
-    region.stats.in_use_peak = region.stats.in_use; /* nothing more may be held */
+    region.held.in_use_peak = region.held.in_use; /* nothing more may be held */
     struct fl_extent *e = take(MIB(6));
     assert_true(e->base == low);
     assert_int_equal(stats().move_bytes, MIB(6)); /* x, and 4 of the first 5 */
@@ -136,7 +136,7 @@ TEST_FROM(NULL, free_pages_elsewhere_fill_each_hole_of_a_run)
         uintptr_t base = make_run(9, empty_first, MIB(8));
         give(far);
         size_t populated = region.held.populated, empty = (empty_first ? 5 : 4) * (size_t)PIECE;
-        region.stats.in_use_peak = 0;
+        region.held.in_use_peak = 0;
         fake_forget();
         struct fl_extent *e = take_zeroed(9 * (size_t)PIECE);
         assert_true(e->base == base && is_filled(e, 0));
@@ -162,7 +162,7 @@ TEST_FROM(NULL, calloc_of_a_run_with_zeroed_parts_clears_the_others)
             e->zeroed = (struct fl_range){at + KIB(512), MIB(1)};
             memset((void *)e->zeroed.base, 0, MIB(1));
         }
-        region.stats.in_use_peak = 0;
+        region.held.in_use_peak = 0;
         struct fl_extent *e = take_zeroed(9 * (size_t)PIECE);
         assert_true(e->base == base && is_filled(e, 0));
         assert_guarded();

@@ -387,7 +387,7 @@ static int child_uses_all(void)
     if (!fl_region_fork_child(&region, NULL)) {
         return 1;
     }
-    for (struct fl_extent *e; region.stats.in_use < MIB(160) && (e = take(MIB(4))) != NULL;) {
+    for (struct fl_extent *e; region.held.in_use < MIB(160) && (e = take(MIB(4))) != NULL;) {
         fill(e, 1);
     }
     for (uintptr_t at = region.space.first; at < fl_range_end(region.space.window.all);) {
@@ -397,7 +397,7 @@ static int child_uses_all(void)
         }
         at = e->base + e->len;
     }
-    return region.stats.in_use >= MIB(160) ? 0 : 3;
+    return region.held.in_use >= MIB(160) ? 0 : 3;
 }
 
 /* Beside what is kept from the child, by a thread that found the fork's locks. */

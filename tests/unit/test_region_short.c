@@ -76,7 +76,7 @@ TEST_FROM(NULL, what_does_not_move_is_not_held_twice)
         (void)snprintf(text, sizeof text, "MemTotal: 65536 kB\nMemAvailable: %zu kB\n", left_kib);
         fake_file("/proc/meminfo", text);
         region.budget.left = 0;
-        region.stats.in_use_peak = 0;
+        region.held.in_use_peak = 0;
         purged_before = SIZE_MAX;
         fake.rc[FAKE_MOVE] = -EBUSY;
         fake.on_populate = note_order;
@@ -122,7 +122,7 @@ TEST_FROM(NULL, pages_on_their_way_count_once)
 {
     static const struct fl_region_config c = {.huge = true, .limit = MIB(18)};
     two_free(&c);
-    region.stats.in_use_peak = 0;
+    region.held.in_use_peak = 0;
     other = NULL;
     fake.on_move = another_takes;
     assert_non_null(take(MIB(8)));

@@ -246,7 +246,7 @@ CASE_AFTER(each, others_are_served_meanwhile)
 CASE_AFTER(each, a_refused_map_changes_nothing)
 {
     struct fl_extent *e = take(KIB(4));
-    size_t populated = region.held.populated, in_use = region.stats.in_use;
+    size_t populated = region.held.populated, in_use = region.held.in_use;
 
     for (int i = 0; i < 2; i++) {
         fake.fail_enomem = i == 0;
@@ -258,7 +258,7 @@ CASE_AFTER(each, a_refused_map_changes_nothing)
         if (i == 0 || is_reserved()) {
             assert_null(other);
             assert_int_equal(region.held.populated, populated);
-            assert_int_equal(region.stats.in_use, in_use);
+            assert_int_equal(region.held.in_use, in_use);
         } else { /* another mapping is there */
             assert_apart(e, other);
         }
@@ -320,7 +320,7 @@ CASE_AFTER(each, lazy_bytes_take_nothing_from_others)
     e = take(MIB(32));
     assert_int_equal(e->content, FL_CONTENT_LAZY);
     assert_others_populated();
-    assert_true(region.stats.populated_peak <= MIB(2));
+    assert_true(region.held.populated_peak <= MIB(2));
     assert_settled();
 }
 
@@ -334,7 +334,7 @@ CASE_AFTER(each, pages_that_move_count_once)
     assert_true(to != NULL || region.pages.move.method == FL_METHOD_NONE);
     if (to != NULL) {
         assert_others_populated();
-        assert_true(region.stats.populated_peak <= MIB(26));
+        assert_true(region.held.populated_peak <= MIB(26));
     }
     assert_settled();
 }

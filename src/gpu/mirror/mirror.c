@@ -70,7 +70,7 @@ static int take_own(struct fl_gpu_mirror *m, const struct fl_gpu *gpu,
                     const struct fl_gpu_mirror_options *o, const struct fl_pin *how)
 {
     int rc = fl_mirror_make_room(m, o->count);
-    struct fl_mirror_plan plan = {.run = m->run};
+    struct fl_mirror_layout plan = {.run = m->run};
 
     if (rc == 0 && fl_mirror_lay_out(o->slot, o->count, o->inputs, o->coalesce_gap, &plan) != 0) {
         rc = fl_gpu_fail(-EINVAL, "mirror: no such alignment, or too large");
@@ -112,7 +112,7 @@ static int make_device(struct fl_gpu_mirror *m, struct fl_gpu *gpu)
 
 static int give_host(struct fl_gpu_mirror *m)
 {
-    return m->context != NULL ? fl_follow_give(m) : fl_pinned_give(&m->host);
+    return m->plan.context != NULL ? fl_follow_give(m) : fl_pinned_give(&m->host);
 }
 
 static void forget(struct fl_gpu_mirror *m)
@@ -130,7 +130,7 @@ static int build(struct fl_gpu_mirror *m, struct fl_gpu *gpu, const struct fl_gp
         .node = o->numa_node, .threads = o->threads, .fork = fl_pinned_fork(o->fork)};
     int rc;
 
-    m->context = o->context;
+    m->plan.context = o->context;
     m->gap = o->coalesce_gap;
     m->gpu = gpu;
     rc = o->context != NULL ? fl_follow_take(m, &how) : take_own(m, gpu, o, &how);

@@ -33,6 +33,13 @@ struct fl_mirror_marks {
     struct fl_mirror_mark *first;
 };
 
+/* Where the host's side is a plan's arena: step_plan.c. */
+struct fl_mirror_plan {
+    struct fl_step_context *context; /* NULL: it is not */
+    struct fl_inner *inner;
+    uint64_t generation, opening; /* as in struct fl_plan_layout */
+};
+
 struct fl_gpu_mirror {
     struct fl_gpu_mirror_map map; /* first: what is read each time */
     struct fl_gpu *gpu;           /* NULL: the host's side alone */
@@ -55,10 +62,7 @@ struct fl_gpu_mirror {
     bool begun;
     struct fl_lock lock; /* rank RUNTIME. Nothing is waited for under it */
     struct fl_mirror_marks at[FL_MIRROR_SLOTS + 1]; /* each slot's copies, and those of the rest */
-    /* Where the host's side is a plan's arena: step_plan.c. */
-    struct fl_step_context *context; /* NULL: it is not */
-    struct fl_inner *inner;
-    uint64_t generation, opening; /* as in struct fl_plan_layout */
+    struct fl_mirror_plan plan;
 };
 
 /* step_plan.c: the mirror of a context. take: its arena is held and registered. give undoes that; 0
@@ -75,13 +79,13 @@ void fl_mirror_add_run(struct fl_run *run, size_t *runs, struct fl_run next, siz
 
 /* layout: fills each offset; the zone's and the whole's length. 0; -EINVAL: an alignment is none,
  * or there are too many bytes. */
-struct fl_mirror_plan {
+struct fl_mirror_layout {
     size_t zone, len;
     struct fl_run *run; /* room for `count` */
     size_t runs;
 };
 int fl_mirror_lay_out(struct fl_gpu_slot *slot, size_t count, unsigned slots, size_t gap,
-                      struct fl_mirror_plan *out);
+                      struct fl_mirror_layout *out);
 
 /* push.c: `m` is there, not a parent's, and has a device whose context is current from here on.
  * Else the status, and nothing to leave. */

@@ -210,7 +210,7 @@ int fl_gpu_mirror_pull_range(struct fl_gpu_mirror *m, void *host, size_t len, vo
 /* Its turn, or, where a plan says whose it is, the step's. */
 static int next_slot(struct fl_gpu_mirror *m)
 {
-    if (m->context != NULL) {
+    if (m->plan.context != NULL) {
         return fl_follow(m);
     }
     m->slot = m->begun ? (m->slot + 1) % m->slots : m->slot;

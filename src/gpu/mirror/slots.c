@@ -47,7 +47,7 @@ static size_t widest(const struct fl_gpu_slot *slot, size_t count)
 }
 
 int fl_mirror_lay_out(struct fl_gpu_slot *slot, size_t count, unsigned slots, size_t gap,
-                      struct fl_mirror_plan *out)
+                      struct fl_mirror_layout *out)
 {
     size_t end = 0;
 

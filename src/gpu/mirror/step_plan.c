@@ -13,11 +13,11 @@
 
 static void let_go(struct fl_gpu_mirror *m)
 {
-    if (m->inner != NULL) {
-        fl_inner_unpin(fl_gpu_host.region, m->inner, m->host.range);
-        m->inner = NULL;
+    if (m->plan.inner != NULL) {
+        fl_inner_unpin(fl_gpu_host.region, m->plan.inner, m->host.range);
+        m->plan.inner = NULL;
     }
-    fl_plan_let_go(m->opening);
+    fl_plan_let_go(m->plan.opening);
 }
 
 /* By offset. Shell's sort: qsort may allocate. */
@@ -82,8 +82,8 @@ static int read_layout(struct fl_gpu_mirror *m, struct fl_plan_layout *l,
     const struct fl_plan_zone *z = &l->zone[FL_ZONE_INPUT];
     int rc = fl_mirror_make_room(m, room);
 
-    m->generation = 0; /* its runs may be gone, and be those of no layout if this fails */
-    if (rc == 0 && (rc = fl_plan_layout(m->context, l, place, room)) != 0) {
+    m->plan.generation = 0; /* its runs may be gone, and be those of no layout if this fails */
+    if (rc == 0 && (rc = fl_plan_layout(m->plan.context, l, place, room)) != 0) {
         return no_layout(rc);
     }
     if (rc == 0 && l->places > room) { /* the worker was quicker */
@@ -103,7 +103,7 @@ static int read_layout(struct fl_gpu_mirror *m, struct fl_plan_layout *l,
         fl_mirror_add_run(m->run, &m->runs, (struct fl_run){0, z->len}, 0);
     }
     fl_assert(m->runs <= m->room);
-    m->generation = l->generation;
+    m->plan.generation = l->generation;
     return 0;
 }
 
@@ -127,15 +127,15 @@ static int take_over(struct fl_gpu_mirror *m, struct fl_plan_layout *l)
 int fl_follow(struct fl_gpu_mirror *m)
 {
     struct fl_plan_layout l;
-    int rc = fl_plan_layout(m->context, &l, NULL, 0);
+    int rc = fl_plan_layout(m->plan.context, &l, NULL, 0);
 
     if (rc != 0) {
         return no_layout(rc);
     }
-    if (l.opening != m->opening) {
+    if (l.opening != m->plan.opening) {
         return fl_gpu_fail(-ESTALE, "the plan has another arena: make another mirror");
     }
-    if (l.generation != m->generation && (rc = take_over(m, &l)) != 0) {
+    if (l.generation != m->plan.generation && (rc = take_over(m, &l)) != 0) {
         return rc;
     }
     for (unsigned i = 0; i < m->slots; i++) {
@@ -154,12 +154,12 @@ static int pin_arena(struct fl_gpu_mirror *m, struct fl_range range, const struc
     struct fl_inner *in = fl_inner_around(&fl_gpu_host.region->space, range.base, &outer);
     int rc = in != NULL ? fl_inner_pin(fl_gpu_host.region, in, range, how) : -EINVAL;
 
-    fl_assert(m->inner == NULL);
+    fl_assert(m->plan.inner == NULL);
     if (rc != 0) {
         return fl_gpu_fail(rc, rc == -EBUSY ? "the plan has a mirror already"
                                             : "the plan's arena cannot be pinned");
     }
-    m->inner = in;
+    m->plan.inner = in;
     m->host.range = range;
     return 0;
 }
@@ -173,12 +173,12 @@ int fl_follow_take(struct fl_gpu_mirror *m, const struct fl_pin *how)
         return fl_gpu_fail(-ENOTSUP, "the process is not served: it has no plans");
     }
     pin.node = -1; /* it lies where the plan has it */
-    int rc = fl_plan_hold(m->context, &l);
+    int rc = fl_plan_hold(m->plan.context, &l);
     if (rc != 0) {
         return no_layout(rc);
     }
     struct fl_range range = {l.base, l.limit};
-    m->opening = l.opening;
+    m->plan.opening = l.opening;
     rc = pin_arena(m, range, &pin);
     rc = rc == 0 ? take_over(m, &l) : rc;
     if (rc != 0) {

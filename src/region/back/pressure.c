@@ -47,7 +47,7 @@ static void bound_free(struct fl_region *r)
 {
     fl_region_lock(r);
     (void)fl_pieces_smooth_unlocking(r, FL_SMOOTHED_MOST);
-    size_t may = fl_max(r->stats.in_use / CONFINED_SHARE, FL_LOOK_LEAST),
+    size_t may = fl_max(r->held.in_use / CONFINED_SHARE, FL_LOOK_LEAST),
            has = fl_region_free(r).huge;
     fl_region_unlock(r);
     if (has > may) {

@@ -27,7 +27,7 @@ void fl_region_give_locked(struct fl_region *r, struct fl_extent *e)
 size_t fl_region_give_chain(struct fl_region *r, struct fl_extent *e)
 {
     struct fl_extent *run = NULL;
-    size_t before = r->stats.in_use, n = 0;
+    size_t before = r->held.in_use, n = 0;
 
     fl_assert(fl_region_is_locked(r));
     for (struct fl_extent *next; e != NULL; e = next, n++) {
@@ -39,6 +39,6 @@ size_t fl_region_give_chain(struct fl_region *r, struct fl_extent *e)
     if (run != NULL) {
         (void)fl_fit_insert(r, run);
     }
-    fl_region_count_back(r, before - r->stats.in_use);
+    fl_region_count_back(r, before - r->held.in_use);
     return n;
 }

@@ -116,7 +116,7 @@ uint64_t fl_region_rest(struct fl_region *r)
         fl_region_unlock(r);
         size_t given = fl_region_purge_some(r, 0, SIZE_MAX);
         fl_region_lock(r);
-        s->gave |= given > r->stats.in_use;
+        s->gave |= given > r->held.in_use;
     }
     fl_advice_hide_unlocking(r, rest == 0 ? 0 : REST_TICKS, FL_HIDDEN_MOST);
     if (rest == 0) { /* the next free calls */

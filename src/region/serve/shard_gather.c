@@ -37,9 +37,9 @@ void fl_shard_note_longest(struct fl_region *r, struct fl_shard *s)
  * What they take is in memory already. */
 static size_t slack(const struct fl_region *r)
 {
-    size_t most = r->stats.in_use_peak + r->depots.seen;
-    size_t below = most - fl_min(most, r->stats.in_use);
-    size_t together = fl_max(below, r->stats.in_use / SLACK_SHARE);
+    size_t most = r->held.in_use_peak + r->depots.seen;
+    size_t below = most - fl_min(most, r->held.in_use);
+    size_t together = fl_max(below, r->held.in_use / SLACK_SHARE);
 
     return fl_max(together / fl_shards_open(&r->shards), slack_least);
 }
@@ -68,7 +68,7 @@ static void add_up(struct fl_region *r, struct fl_shard *s)
     r->stats.kept += c->kept;
     r->stats.gives += c->gives;
     r->stats.locks += c->locks;
-    r->stats.in_use += c->in_use;
+    r->held.in_use += c->in_use;
     r->pressure.since_look += c->came_back;
     r->pieces.since += c->came_back;
     r->depots.uses += (unsigned)(c->takes + c->gives);

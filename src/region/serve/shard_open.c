@@ -55,7 +55,7 @@ static bool is_wanted(struct fl_region *r)
     if (since > OF_LOCKS) { /* threads that move about come to all CPUs with time */
         atomic_store_explicit(&r->shards.cpus, 0, memory_order_relaxed);
     }
-    return since <= OF_LOCKS && n < FL_SHARDS && n < cpus_of(r) && r->stats.in_use / each >= n &&
+    return since <= OF_LOCKS && n < FL_SHARDS && n < cpus_of(r) && r->held.in_use / each >= n &&
            blocks / BLOCKS_EACH >= n && fl_tick_is_never_due(r);
 }
 
@@ -157,7 +157,7 @@ void fl_shards_share_out(struct fl_region *r)
 /* A few for each of `n` shards, of what is in use; whole huge pages. */
 static size_t stripe(const struct fl_region *r, unsigned n)
 {
-    size_t part = fl_align_down(r->stats.in_use / STRIPES / n, fl_page.huge);
+    size_t part = fl_align_down(r->held.in_use / STRIPES / n, fl_page.huge);
 
     return fl_min(fl_max(part, fl_page.huge), FL_SHARD_BLOCK);
 }

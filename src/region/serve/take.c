@@ -145,8 +145,7 @@ static void note_taken(struct fl_region *r, struct fl_extent *e, bool zero)
     r->stats.takes++;
     r->stats.take_bytes += e->len;
     fl_region_count_use(r, (int64_t)e->len);
-    if (e->content == FL_CONTENT_LAZY && !r->clock.has_worker &&
-        r->stats.in_use >= FL_WORKER_FROM) {
+    if (e->content == FL_CONTENT_LAZY && !r->clock.has_worker && r->held.in_use >= FL_WORKER_FROM) {
         atomic_store_explicit(&r->wants_worker, true,
                               memory_order_relaxed); /* it will be populated */
     }

@@ -73,7 +73,7 @@ static void give_addresses(struct fl_region *r, struct fl_extent *e)
     fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED && r->stats.takes != 0);
     r->stats.takes--;
     r->stats.take_bytes -= e->len;
-    r->stats.in_use += e->len;
+    r->held.in_use += e->len;
     e->content = FL_CONTENT_EMPTY;
     e->unreclaimable = e->len;
     fl_region_give_locked(r, e);

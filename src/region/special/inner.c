@@ -287,7 +287,7 @@ static FL_APART int yield_to(struct fl_region *r, struct fl_inner *in, struct fl
         e->content = gone ? FL_CONTENT_EMPTY : FL_CONTENT_LAZY;
         e->unreclaimable = e->len;
         r->held.populated -= moved ? part.len : 0; /* it is the other's by now */
-        r->stats.in_use += moved ? 0 : e->len;
+        r->held.in_use += moved ? 0 : e->len;
         fl_region_give_locked(r, e);
         r->stats.takes--; /* not asked for */
         r->stats.gives--;
@@ -323,7 +323,7 @@ void fl_part_give(struct fl_region *r, struct fl_extent *outer, struct fl_inner 
     outer->filled = 0;
     fl_extent_publish(&r->space, outer); /* it is found by its address again */
     if (part) {
-        r->stats.in_use += outer->len - filled; /* until it is given, which is no peak */
+        r->held.in_use += outer->len - filled; /* until it is given, which is no peak */
         r->held.populated += gone ? -filled : outer->len - filled;
         outer->content = gone ? FL_CONTENT_EMPTY : FL_CONTENT_POPULATED;
         r->stats.purge_bytes += gone ? filled : 0;

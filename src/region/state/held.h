@@ -13,6 +13,10 @@ struct fl_held {
      * pages. */
     _Atomic size_t filling;
     _Atomic size_t pinned; /* of PINNED extents */
+    size_t in_use;         /* out of the trees: LIVE and CACHED */
+    size_t in_use_most;    /* peak of that */
+    size_t in_use_peak;    /* the same without what waits in depots: what the program needs */
+    size_t populated_peak;
 };
 
 #endif

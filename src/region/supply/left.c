@@ -66,7 +66,7 @@ bool fl_left_is_sparse(const struct fl_region *r, size_t len)
 
 bool fl_left_is_beyond(const struct fl_region *r, size_t len)
 {
-    return r->pressure.most != 0 && r->stats.in_use + len > r->pressure.most && !fl_page.always &&
+    return r->pressure.most != 0 && r->held.in_use + len > r->pressure.most && !fl_page.always &&
            may_be_sparse(r, len) && !fl_left_was_touched(r, len) &&
            r->history.sparse_live < (uint32_t)1 << SPARSE_LOG_MOST;
 }

@@ -18,8 +18,7 @@ static const size_t touch_step = (size_t)8 << 20,
 static size_t cap(const struct fl_region *r)
 {
     size_t most = fl_max(r->pages.reserve.chunk_len, chunk_least) * FL_RESERVE_CHUNKS;
-    size_t share =
-        fl_max(r->stats.in_use_peak / CAP_SHARE, r->config.first_touch ? touch_least : 0);
+    size_t share = fl_max(r->held.in_use_peak / CAP_SHARE, r->config.first_touch ? touch_least : 0);
 
     fl_assert(fl_region_is_locked(r));
     return r->config.no_stock ? 0 : fl_min(r->config.stock != 0 ? r->config.stock : share, most);

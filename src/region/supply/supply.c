@@ -25,7 +25,7 @@ bool fl_supply_is_full(const struct fl_region *r, size_t len, size_t fresh)
 
 size_t fl_supply_allowed(const struct fl_region *r, size_t more)
 {
-    size_t peak = fl_max(r->stats.in_use_peak, r->stats.in_use + more);
+    size_t peak = fl_max(r->held.in_use_peak, r->held.in_use + more);
 
     return peak + fl_max(peak / SLACK_SHARE, 2 * fl_page.huge);
 }

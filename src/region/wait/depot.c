@@ -279,15 +279,15 @@ size_t fl_depot_blocks(const struct fl_region *r)
 /* What waits in depots is no need of the program's. */
 void fl_depot_note_peak(struct fl_region *r)
 {
-    r->depots.seen = fl_min(fl_depot_bytes(r), r->stats.in_use);
-    r->stats.in_use_peak = fl_max(r->stats.in_use_peak, r->stats.in_use - r->depots.seen);
+    r->depots.seen = fl_min(fl_depot_bytes(r), r->held.in_use);
+    r->held.in_use_peak = fl_max(r->held.in_use_peak, r->held.in_use - r->depots.seen);
 }
 
 /* Shares are equal; what the others leave of theirs the fullest may have. */
 void fl_depot_resize(struct fl_region *r)
 {
     bool none = fl_region_is_scarce(r) || atomic_load_explicit(&r->tight, memory_order_relaxed);
-    size_t all = none ? 0 : r->stats.in_use / SHARE, n = 0, sum = 0, fullest = 0;
+    size_t all = none ? 0 : r->held.in_use / SHARE, n = 0, sum = 0, fullest = 0;
     unsigned lead = 0;
 
     for (uint64_t used = all_used(r); used != 0; n++) {
