@@ -192,7 +192,6 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     fl_lock_permit_calls(true); /* there is no other thread */
     give_up_apart(r);
     fl_pin_fork_child(r);
-    fl_ahead_fork_child(r);
     fl_thin_fork_child(r);
     fl_lock_permit_calls(false);
     r->repair.active = false;

@@ -28,7 +28,6 @@
 #include "numa/numa.h"
 #include "pages/pages.h"
 #include "region/supply/advice.h"
-#include "region/jobs/ahead.h"
 #include "region/state/budget.h"
 #include "region/wait/cache.h"
 #include "region/state/config.h"
@@ -92,7 +91,6 @@ struct fl_region {
     struct fl_resting resting;
     struct fl_pieces pieces;
     struct fl_hugetlb hugetlb;
-    struct fl_ahead ahead;
     struct fl_thin thin;
     struct fl_touch touch;
     struct fl_look look;
@@ -230,8 +228,6 @@ bool fl_region_counts_maps(struct fl_region *r);
 /* Jobs of the worker. Each returns the ns until it wants to run again; UINT64_MAX: not before it
  * is called. Fills the reserve up to what recent requests needed. */
 uint64_t fl_region_refill(struct fl_region *r);
-/* Brings memory in ahead of programs that touch long new blocks from the front on. */
-uint64_t fl_region_ahead(struct fl_region *r);
 /* Long new blocks of which little is touched get base pages. */
 uint64_t fl_region_thin(struct fl_region *r);
 /* Makes huge pages again that fork(2) split, and those that were split to give pieces of them

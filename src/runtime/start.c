@@ -197,7 +197,6 @@ static void plan_worker(uint64_t decay_ms)
     fl_worker_init(w, &fl_runtime.region, decay_ms);
     fl_worker_add(w, fl_touch_requests, 0);
     fl_worker_add(w, fl_region_refill, 0);
-    fl_worker_add(w, fl_region_ahead, 0);
     fl_worker_add(w, fl_region_thin, 0);
     fl_worker_add(w, fl_region_repair, REPAIR_AFTER_NS);
     fl_worker_add(w, fl_region_rezero, REZERO_AFTER_NS);
@@ -243,7 +242,6 @@ static FL_APART int start_window(void)
         .method = best_method(disable),
         .first_touch = value[FL_OPTION_numa] == FL_NUMA_FIRST_TOUCH &&
                        best_method(disable) == FL_METHOD_MOVE && (disable & FL_DISABLE_NUMA) == 0,
-        .may_go_ahead = (disable & (FL_DISABLE_NUMA | FL_DISABLE_WORKER)) == 0,
         .verbose = value[FL_OPTION_log] >= FL_LOG_INFO,
         .quiet = value[FL_OPTION_log] < FL_LOG_WARN,
         .hugetlb = (unsigned)value[FL_OPTION_hugetlb],

@@ -29,26 +29,6 @@ CASE(steps_that_come_again_take_no_fault)
     }
 }
 
-static bool has_cpus(void)
-{
-    cpu_set_t cpus;
-
-    return sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) > 1;
-}
-
-/* Two faults, a read's and a write's, for each of 256 huge pages; those that the worker brings in
- * take none, or one. */
-CASE(what_is_touched_in_order_comes_ahead)
-{
-    enum { FEWER = 460 };
-    const struct fl_run *r = FL_ACTIVE(FL_ARGV("victim_touched", "in_order"));
-    bool may =
-        has_cpus() && !fl_rung_has("worker") && !fl_rung_has("populate") && !fl_rung_has("seccomp");
-    if (has_huge_pages() && may) {
-        assert_in_range(fl_run_said(r, "faults "), 1, FEWER);
-    }
-}
-
 CASE(who_sets_eager_max_has_it_at_once)
 {
     const struct fl_run *r =

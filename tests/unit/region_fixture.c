@@ -230,8 +230,7 @@ int fork_beside(int (*child)(void))
 
 int waiting_begin(void **state)
 {
-    static const struct fl_region_config waiting = {
-        .huge = true, .wait_for_touch = true, .may_go_ahead = true};
+    static const struct fl_region_config waiting = {.huge = true, .wait_for_touch = true};
 
     region_begin(&waiting);
     return 0;

@@ -32,7 +32,6 @@ struct fl_region_config {
     bool quiet;                    /* say nothing but what ends the process */
     bool verbose;                  /* say what happens rarely and should be known */
     bool populate_by_touch;        /* without MADV_POPULATE_WRITE */
-    bool may_go_ahead; /* of touches: another thread's memory would lie where theirs does */
     /* What a request needs from the kernel comes when it is touched, but for what is known to be:
      * see left.c. False: before it is handed out. */
     bool wait_for_touch;

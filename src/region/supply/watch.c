@@ -1,52 +1,6 @@
-/* New blocks that the worker will look at: ahead.c, thin.c. Lock: region. */
+/* New blocks that the worker will look at: thin.c. Lock: region. */
 #include "region/state/lock.h"
 #include "region/supply/watch.h"
-
-static bool may_go_ahead(const struct fl_region *r, const struct fl_extent *e)
-{
-    const struct fl_region_config *c = &r->config;
-    bool fresh = (e->left & FL_LEFT_UNSEEN) != 0 || e->content == FL_CONTENT_LAZY;
-    bool placed = r->zones.placing.nodes == 0 || e->zone < r->zones.placing.nodes;
-
-    return fresh && placed && c->may_go_ahead && (e->left & FL_LEFT_SPARSE) == 0 &&
-           fl_pages_fault_huge(&r->pages) && c->wait_for_touch && !c->first_touch &&
-           !c->populate_by_touch && c->limit == 0;
-}
-
-/* That of an earlier block with this descriptor, else one that is free, else that of the oldest
- * watch. */
-static struct fl_ahead_slot *ahead_slot_for(struct fl_ahead *a, const struct fl_extent *e)
-{
-    struct fl_ahead_slot *best = a->slot;
-    uint32_t now = atomic_load_explicit(&a->turn, memory_order_relaxed);
-
-    for (struct fl_ahead_slot *s = a->slot; s < a->slot + FL_AHEAD_SLOTS; s++) {
-        if (s->e == e) {
-            return s;
-        }
-        if (best->e != NULL && (s->e == NULL || now - s->turn > now - best->turn)) {
-            best = s;
-        }
-    }
-    return best;
-}
-
-static void ahead_watch(struct fl_region *r, struct fl_extent *e)
-{
-    fl_assert(fl_region_is_locked(r));
-    if (FL_LIKELY(e->len < FL_AHEAD_FROM)) {
-        return;
-    }
-    struct fl_ahead_slot *s = ahead_slot_for(&r->ahead, e);
-    if (!may_go_ahead(r, e)) {
-        s->e = s->e == e ? NULL : s->e;
-        return;
-    }
-    s->e = e;
-    s->range = fl_range_inner(fl_extent_range(e), fl_page.huge);
-    s->turn = atomic_fetch_add_explicit(&r->ahead.turn, 1, memory_order_relaxed) + 1;
-    atomic_store(&r->wants_worker, true);
-}
 
 bool fl_thin_may_watch(const struct fl_region *r, const struct fl_extent *e)
 {
@@ -108,11 +62,4 @@ void fl_thin_forget(struct fl_region *r, struct fl_extent *e)
 
     fl_assert(fl_region_is_locked(r));
     r->history.sparse_live -= (had & FL_REMAPPED_THIN) != 0;
-}
-
-void fl_watch_long(struct fl_region *r, struct fl_extent *e)
-{
-    fl_assert(fl_region_is_locked(r));
-    ahead_watch(r, e);
-    fl_thin_watch(r, e, e->len);
 }

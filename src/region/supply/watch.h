@@ -4,16 +4,14 @@
 
 #include "region/region.h"
 
-/* A block is handed out: is it new, and long enough to be worth a look? */
-void fl_watch_long(struct fl_region *r, struct fl_extent *e);
+/* It is handed out, or has grown, by `more` bytes: are they new, and enough to be worth a look? */
+void fl_thin_watch(struct fl_region *r, struct fl_extent *e, size_t more);
 static inline void fl_watch_new(struct fl_region *r, struct fl_extent *e)
 {
     if (FL_UNLIKELY(e->len >= FL_THIN_FROM)) {
-        fl_watch_long(r, e);
+        fl_thin_watch(r, e, e->len);
     }
 }
-/* It is handed out, or has grown, by `more` bytes: are they new? */
-void fl_thin_watch(struct fl_region *r, struct fl_extent *e, size_t more);
 /* Is it of those that may become thin? */
 bool fl_thin_may_watch(const struct fl_region *r, const struct fl_extent *e);
 /* In that slot. */

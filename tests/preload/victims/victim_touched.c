@@ -165,32 +165,6 @@ static void repeat(size_t percent)
 MODE_IS(steps, repeat(100))
 MODE_IS(half_steps, repeat(50))
 
-/* From the front to the back; after each huge page the worker has its turn: what came ahead is
- * zero. Prints the faults of this thread. */
-MODE(in_order)
-{
-    static const char zero[4 * KIB];
-    size_t len = 512 * MIB;
-    char *p = malloc(len);
-    long before = faults_of(RUSAGE_THREAD), while_waiting = 0;
-
-    CHECK(p != NULL);
-    for (size_t at = 0; at < len; at += sizeof zero) {
-        CHECK(memcmp(p + at, zero, sizeof zero) == 0);
-        memset(p + at, (int)(at >> 12 | 1), sizeof zero);
-        if ((at + sizeof zero) % ((size_t)1 << HUGE_SHIFT) == 0) {
-            long here = faults_of(RUSAGE_THREAD);
-            wait_until_worker_sleeps();
-            while_waiting += faults_of(RUSAGE_THREAD) - here;
-        }
-    }
-    printf("faults %ld\n", faults_of(RUSAGE_THREAD) - before - while_waiting);
-    for (size_t at = 0; at < len; at += sizeof zero) {
-        CHECK(p[at] == (char)(at >> 12 | 1));
-    }
-    free(p);
-}
-
 MODE(held)
 {
     char *p = taken(64 * MIB);
