@@ -29,14 +29,9 @@ struct fl_range fl_evidence_rest(const struct fl_thin_seen *k, struct fl_range r
     return (struct fl_range){from, from < end ? end - from : 0};
 }
 
-static unsigned kind_of(size_t len)
-{
-    return 63 - (unsigned)__builtin_clzll(len);
-}
-
 static uint8_t *evidence_of(struct fl_thin *t, const struct fl_thin_view *v)
 {
-    return &t->evidence[kind_of(v->len)];
+    return &t->evidence[fl_left_kind(v->len)];
 }
 
 static void count(uint8_t *n)
@@ -124,7 +119,7 @@ void fl_evidence_count_kinds(struct fl_thin *t)
     fl_assert(t->used <= FL_THIN_SLOTS);
     for (const struct fl_thin_slot *s = t->slot; s < t->slot + t->used; s++) {
         if (s->e != NULL) {
-            of_kind[kind_of(s->len)] += s->len;
+            of_kind[fl_left_kind(s->len)] += s->len;
         }
     }
     for (unsigned i = 0; i < FL_LEFT_KINDS; i++) {
@@ -165,7 +160,7 @@ void fl_evidence_note_own(struct fl_region *r, const struct fl_thin_view *v)
 
 bool fl_evidence_is_kind_thin(const struct fl_thin *t, size_t len)
 {
-    return (t->thin_kinds >> kind_of(len) & 1) != 0;
+    return (t->thin_kinds >> fl_left_kind(len) & 1) != 0;
 }
 
 bool fl_evidence_is_of_kind(struct fl_region *r, const struct fl_thin_seen *k,

@@ -71,16 +71,21 @@ static bool is_plain(const struct fl_region *r, const struct fl_extent *e)
            (e->left & ~(FL_LEFT_HOLLOW | FL_LEFT_UNSEEN)) == 0 && !fl_extent_is_user_remapped(e);
 }
 
-/* Blocks that are not plain are deferred: they want all locks. */
+/* A block that is not plain is deferred: it wants all locks. */
+static void leave(struct fl_region *r, struct fl_extent *e)
+{
+    if (is_plain(r, e)) {
+        leave_to(r, e);
+    } else {
+        fl_region_defer(r, e);
+    }
+}
+
 static FL_COLD void leave_chain(struct fl_region *r, struct fl_extent *e)
 {
     for (struct fl_extent *next; e != NULL; e = next) {
         next = e->next;
-        if (is_plain(r, e)) {
-            leave_to(r, e);
-        } else {
-            fl_region_defer(r, e);
-        }
+        leave(r, e);
     }
 }
 
@@ -101,18 +106,13 @@ static void count_back(struct fl_shard *s, struct fl_extent *e)
 /* Does it lie here? Else it is left to the shard where it does. Lock: the shard's. */
 static bool is_here(struct fl_region *r, const struct fl_shard *s, struct fl_extent *e)
 {
-    bool plain = FL_LIKELY(is_plain(r, e));
+    bool here = FL_LIKELY(is_plain(r, e)) && fl_extent_zone(e) == (unsigned)(s - r->shards.of);
 
     fl_assert(fl_region_is_locked(r));
-    if (plain && fl_extent_zone(e) == (unsigned)(s - r->shards.of)) {
-        return true;
+    if (!here) {
+        leave(r, e);
     }
-    if (plain) {
-        leave_to(r, e);
-    } else {
-        fl_region_defer(r, e);
-    }
-    return false;
+    return here;
 }
 
 /* All of a chain. Lock: the shard's. */

@@ -29,26 +29,18 @@ static void shrink(struct fl_region *r, struct fl_extent *e, size_t len)
 
 static bool extend(struct fl_region *r, struct fl_extent *e, size_t len, struct fl_fill_plan *g)
 {
-    uintptr_t end = e->base + e->len;
-    size_t more = len - e->len, have = 0;
-    struct fl_extent *f = fl_extent_free_at(&r->space, end, e->zone);
+    size_t more = len - e->len;
+    struct fl_extent *behind = fl_extent_free_at(&r->space, e->base + e->len, e->zone),
+                     *tail = NULL;
     enum fl_refusal holes;
 
     fl_assert(fl_region_is_locked(r));
     g->asked.zone = e->zone;
     g->supply.refusal = FL_REFUSED_NOT;
-    g->run = (struct fl_run){.start = f, .part = {end, more}, .want = more};
-    for (int i = 0; i < FL_RUN_EXTENTS && f != NULL && have < more; i++) {
-        have += f->len;
-        if (f->content == FL_CONTENT_EMPTY) {
-            g->run.fresh +=
-                fl_min(f->base + f->len, fl_align_up(end + more, fl_page.huge)) - f->base;
-        } else {
-            g->run.own += fl_extent_huge_of(f, end, end + more);
-        }
-        f = fl_extent_free_at(&r->space, f->base + f->len, e->zone);
+    if (behind != NULL) {
+        g->run = fl_run_from(r, behind, more, fl_page.base);
+        tail = g->run.fresh != SIZE_MAX ? fl_run_carve(r, g, &holes) : NULL;
     }
-    struct fl_extent *tail = have >= more ? fl_run_carve(r, g, &holes) : NULL;
     if (tail == NULL) {
         return false;
     }

@@ -26,14 +26,9 @@ static const size_t small_most = (size_t)1 << 20;
 enum { SELDOM_MOST = 33 };  /* percent in memory, up to which that is no longer so */
 enum { SAMPLE_EVERY = 16 }; /* short requests of holes: one of them is left to the touch */
 
-static unsigned kind_of(size_t len)
-{
-    return 63 - (unsigned)__builtin_clzll(len);
-}
-
 bool fl_left_was_touched(const struct fl_region *r, size_t len)
 {
-    return atomic_load_explicit(&r->history.touched[kind_of(len)], memory_order_relaxed) >
+    return atomic_load_explicit(&r->history.touched[fl_left_kind(len)], memory_order_relaxed) >
            KNOWN_FROM;
 }
 
@@ -58,7 +53,8 @@ static bool may_be_sparse(const struct fl_region *r, size_t len)
  * much. What is free comes first, where more than the peak would be held. */
 bool fl_left_is_sparse(const struct fl_region *r, size_t len)
 {
-    uint8_t known = atomic_load_explicit(&r->history.touched[kind_of(len)], memory_order_relaxed);
+    uint8_t known =
+        atomic_load_explicit(&r->history.touched[fl_left_kind(len)], memory_order_relaxed);
 
     return known != 0 && known - 1 <= SPARSE_MOST && may_be_sparse(r, len) &&
            r->history.sparse_live < sparse_most(r) && !fl_supply_is_full(r, len, len);
@@ -78,7 +74,8 @@ static bool may_wait(const struct fl_region *r, const struct fl_fill_plan *g)
 
 static bool is_seldom_touched(const struct fl_region *r, size_t len)
 {
-    uint8_t known = atomic_load_explicit(&r->history.touched[kind_of(len)], memory_order_relaxed);
+    uint8_t known =
+        atomic_load_explicit(&r->history.touched[fl_left_kind(len)], memory_order_relaxed);
 
     return known != 0 && known - 1 <= SELDOM_MOST;
 }
@@ -107,7 +104,7 @@ static bool is_sample(struct fl_region *r, const struct fl_fill_plan *g)
 {
     fl_assert(fl_region_is_locked(r));
     return g->todo.holes == g->todo.live.len &&
-           ++r->history.hole_turn[kind_of(g->todo.live.len)] % SAMPLE_EVERY == 0;
+           ++r->history.hole_turn[fl_left_kind(g->todo.live.len)] % SAMPLE_EVERY == 0;
 }
 
 void fl_left_note_holes(struct fl_region *r, struct fl_fill_plan *g, struct fl_extent *live,
@@ -148,7 +145,7 @@ void fl_region_clear(struct fl_region *r, struct fl_extent *e)
 
 static void note_share(struct fl_region *r, size_t len, int share)
 {
-    _Atomic uint8_t *kind = &r->history.touched[kind_of(len)];
+    _Atomic uint8_t *kind = &r->history.touched[fl_left_kind(len)];
     int before = atomic_load_explicit(kind, memory_order_relaxed);
     int now = before == 0 ? share : (3 * (before - 1) + share) / 4;
     uint32_t seen = atomic_load_explicit(&r->history.sparse_seen, memory_order_relaxed);

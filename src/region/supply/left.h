@@ -9,7 +9,12 @@ struct fl_region;
 struct fl_fill_plan;
 struct fl_extent;
 
+/* Blocks of a kind have about one length: by its log2. */
 enum { FL_LEFT_KINDS = 64 };
+static inline unsigned fl_left_kind(size_t len)
+{
+    return 63 - (unsigned)__builtin_clzll(len);
+}
 
 /* What was touched of blocks when they were freed. */
 struct fl_history {

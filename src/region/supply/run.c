@@ -8,9 +8,7 @@
 
 enum { CANDIDATES = 64 }; /* EMPTY extents that are looked at */
 
-/* What it takes to serve the request from the run of adjacent FREE extents that begins with `e`;
- * fresh SIZE_MAX: it does not fit, or an aligned start lies behind `e`. */
-static struct fl_run growth_from(struct fl_region *r, struct fl_extent *e, size_t len, size_t align)
+struct fl_run fl_run_from(struct fl_region *r, struct fl_extent *e, size_t len, size_t align)
 {
     uintptr_t start = fl_align_up(e->base, align), end = start + len;
     struct fl_run g = {.start = e, .part = {start, len}, .want = len};
@@ -36,7 +34,7 @@ static void consider(struct fl_region *r, struct fl_run *best, struct fl_extent 
                      size_t align)
 {
     if (start != NULL) {
-        struct fl_run g = growth_from(r, start, len, align);
+        struct fl_run g = fl_run_from(r, start, len, align);
         *best = g.fresh < best->fresh ? g : *best;
     }
 }

@@ -4,6 +4,9 @@
 
 #include "region/supply/fill_plan.h"
 
+/* What it takes to serve the request from the run of adjacent FREE extents that begins with `e`;
+ * fresh SIZE_MAX: it does not fit, or an aligned start lies behind `e`. */
+struct fl_run fl_run_from(struct fl_region *r, struct fl_extent *e, size_t len, size_t align);
 /* The run that serves the request with the least population, the lowest such: an EMPTY extent, with
  * the populated one before it where there is one. Where pages have to move anyway it is the lowest
  * run: the window stays short. */
