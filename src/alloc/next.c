@@ -1,4 +1,4 @@
-/* The next allocator: what the region does not have is asked of it, and it is told of the memory. */
+/* The next allocator: it is asked for what the region does not have, and told of the memory. */
 #include "alloc/internal.h"
 
 #include <errno.h>

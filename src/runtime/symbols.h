@@ -11,13 +11,13 @@ struct fl_diversion {
     void *to, *was;
 };
 
-/* False: it has no symbols. Of this library: by its own address, whatever the loader's list says. */
+/* False: it has no symbols. This library is found by its own address. */
 bool fl_symbols_read(struct fl_object *out, const struct link_map *m);
 bool fl_symbols_read_us(struct fl_object *out);
 /* Does that lie within this library? */
 bool fl_symbols_is_ours(const void *f);
 
-/* The first object of the namespace that `m` is in; and that namespace's libc, NULL: it has none. */
+/* The first object of the namespace that `m` is in; and its libc, NULL: it has none. */
 const struct link_map *fl_symbols_first(const struct link_map *m);
 const struct link_map *fl_symbols_of_libc(const struct link_map *m, struct fl_object *out);
 

@@ -1,5 +1,5 @@
-/* A request: one zone after the other, with a look at the memory or a loan where that may help; else
- * by touch, else the next allocator. */
+/* A request: one zone after the other, with a look at the memory or a loan where that may help;
+ * else by touch, else the next allocator. */
 #include "region/serve/shard.h"
 #include "region/state/counts.h"
 #include "region/supply/fill_plan.h"

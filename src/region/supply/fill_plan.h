@@ -1,5 +1,5 @@
-/* One request on its way: what is asked for, from where its bytes come (the supply), what the region
- * counts for it, and what is to be done once the lock is released.
+/* One request on its way: what is asked for, from where its bytes come (the supply), what the
+ * region counts for it, and what is to be done once the lock is released.
  *
  * A request goes this way: plan, hold, claim, map, make under the lock, but for map; then
  * fulfil. Every function here wants the region lock held, unless it says otherwise. */

@@ -11,8 +11,8 @@ struct fl_run fl_run_from(struct fl_region *r, struct fl_extent *e, size_t len, 
  * the populated one before it where there is one. Where pages have to move anyway it is the lowest
  * run: the window stays short. */
 void fl_run_find(struct fl_region *r, size_t len, size_t align, unsigned zone, struct fl_run *best);
-/* Carves g->run by plan, see run.c. NULL: g->supply.refusal says why, as fl_supply_plan and fl_carve
- * have it, and nothing is planned or claimed.
+/* Carves g->run by plan, see run.c. NULL: g->supply.refusal says why, as fl_supply_plan and
+ * fl_carve have it, and nothing is planned or claimed.
  *   out_holes  why what is absent of it may not be brought in */
 struct fl_extent *fl_run_carve(struct fl_region *r, struct fl_fill_plan *g,
                                enum fl_refusal *out_holes);
