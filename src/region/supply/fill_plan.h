@@ -102,12 +102,12 @@ struct fl_todo {
 };
 
 struct fl_fill_plan {
+    struct fl_todo todo; /* first: where it is passed on no register is taken for its address */
     struct fl_region_request asked;
     struct fl_loan loan;
     bool look; /* when it is done the memory is to be looked at: see fl_look_after_take */
     struct fl_supply supply;
     struct fl_fill_account account;
-    struct fl_todo todo;
     /* Each is written before it is read. */
     struct fl_wish wish;    /* of the thread's, where it has one */
     struct fl_run run;      /* that is carved */
