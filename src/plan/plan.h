@@ -206,7 +206,7 @@ static inline void fl_bits_give(_Atomic uint64_t *word, uint64_t mask)
 static FL_INLINE struct fl_extent *fl_plan_placed(struct fl_extent *e, size_t len, size_t room,
                                                   uint64_t mask)
 {
-    fl_assert(atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_LIVE);
+    fl_assert(fl_extent_state(e) != FL_EXTENT_LIVE);
     fl_assert(e->content == FL_CONTENT_INNER && len != 0 && len <= room);
     e->len = len;
     e->planned.mask = mask;

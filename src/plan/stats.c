@@ -18,7 +18,7 @@ static size_t live_in(const struct fl_arena *a)
             atomic_load_explicit(&a->claimed.word[i / FL_BITMAP_BITS], memory_order_relaxed);
         for (; bits != 0; bits &= bits - 1) {
             const struct fl_extent *e = &a->inner.block[i + (size_t)__builtin_ctzll(bits)];
-            n += atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_LIVE;
+            n += fl_extent_state(e) == FL_EXTENT_LIVE;
         }
     }
     return n;

@@ -38,7 +38,7 @@ static bool add_tree(struct fl_extent_tree *tree, size_t zone, size_t *n, struct
         }
         bool aged = e->queue == FL_QUEUE_AGE;
         sum->bytes += fl_extent_is_populated(e) ? fl_extent_there(e) : 0;
-        sum->huge += aged ? fl_range_inner(fl_extent_range(e), fl_page.huge).len : 0;
+        sum->huge += aged ? fl_extent_inner(e).len : 0;
         sum->hidden += (e->advised & FL_ADVISED_NO_DUMP) != 0;
         ++*n;
     }

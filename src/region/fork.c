@@ -21,16 +21,11 @@
 /* extents: each may make a map more, and the kernel allows so many */
 enum { KEPT_MOST = 4096 };
 
-static struct fl_range inner(const struct fl_extent *e)
-{
-    return fl_range_inner(fl_extent_range(e), fl_page.huge);
-}
-
 static bool keep(struct fl_region *r, struct fl_extent *e)
 {
     fl_assert(fl_region_is_locked(r));
     e->advised |= FL_ADVISED_NO_FORK;
-    if (fl_sys.advise(inner(e), FL_ADVICE_NO_FORK) == 0) {
+    if (fl_sys.advise(fl_extent_inner(e), FL_ADVICE_NO_FORK) == 0) {
         return true;
     }
     fl_fork_undo(r, e); /* too many maps: the kernel may have done a part */
@@ -103,7 +98,7 @@ void fl_region_fork_parent(struct fl_region *r)
 
 static bool is_piece(const struct fl_extent *e)
 {
-    return fl_range_inner(fl_extent_range(e), fl_page.huge).len != e->len;
+    return fl_extent_inner(e).len != e->len;
 }
 
 /* The threads that worked on them are not here: these extents may or may not be mapped, and what is
@@ -120,8 +115,8 @@ static void give_up_apart(struct fl_region *r)
         if (is_piece(e)) {
             e->left |= FL_LEFT_HOLLOW;
             fl_purge_settle_bare(&r->pages, fl_extent_range(e), e->zone);
-            if (inner(e).len != 0) { /* what it was cut from may have been hidden */
-                (void)fl_sys.advise(inner(e), FL_ADVICE_DUMP);
+            if (fl_extent_inner(e).len != 0) { /* what it was cut from may have been hidden */
+                (void)fl_sys.advise(fl_extent_inner(e), FL_ADVICE_DUMP);
             }
             fl_isolated_return(r, e, false);
         } else if (ours && fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0) {

@@ -160,6 +160,24 @@ static inline bool fl_region_is_scarce(const struct fl_region *r)
     return atomic_load_explicit(&r->scarce, memory_order_relaxed);
 }
 
+/* Is free memory handed to the kernel to take, and nothing cached? */
+static inline bool fl_region_is_tight(const struct fl_region *r)
+{
+    return atomic_load_explicit(&r->tight, memory_order_relaxed);
+}
+
+/* Ticks of the worker: what is freed now is as old as that. */
+static inline uint32_t fl_region_epoch(const struct fl_region *r)
+{
+    return atomic_load_explicit(&r->epoch, memory_order_relaxed);
+}
+
+/* Can pages move at all? */
+static inline bool fl_region_moves_pages(const struct fl_region *r)
+{
+    return atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) != FL_METHOD_NONE;
+}
+
 /* Zero in all of the LIVE extent `e`, which has something of enum fl_left. No lock needed; signals:
  * safe. */
 void fl_region_clear(struct fl_region *r, struct fl_extent *e);
@@ -264,9 +282,7 @@ static inline struct fl_extent *fl_region_find(const struct fl_region *r, uintpt
 {
     struct fl_extent *e;
 
-    if (!fl_region_look(r, addr, &e) ||
-        atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_LIVE ||
-        e->base != addr) {
+    if (!fl_region_look(r, addr, &e) || fl_extent_state(e) != FL_EXTENT_LIVE || e->base != addr) {
         return NULL;
     }
     return e;

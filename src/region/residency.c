@@ -45,7 +45,7 @@ static bool note(struct walk *w, uintptr_t end, bool live)
 
 static bool note_extent(struct fl_region *r, struct walk *w, const struct fl_extent *e)
 {
-    uint32_t state = atomic_load_explicit(&e->state, memory_order_relaxed);
+    uint32_t state = fl_extent_state(e);
     bool live = state == FL_EXTENT_LIVE || state == FL_EXTENT_PINNED;
     uintptr_t end = e->base + e->len;
     size_t len = end - w->at;
@@ -72,7 +72,7 @@ static bool note_block(struct walk *w, const struct fl_inner *in, const struct f
 {
     size_t i = (w->at - outer->base) >> in->shift, granule = (size_t)1 << in->shift;
     const struct fl_extent *e = &in->block[i];
-    bool live = atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_UNUSED;
+    bool live = fl_extent_state(e) != FL_EXTENT_UNUSED;
     size_t len = live ? __atomic_load_n(&e->len, __ATOMIC_RELAXED) : granule;
     uintptr_t from = w->at, start = outer->base + (i << in->shift), all = outer->base + outer->len;
     size_t whole = fl_align_up(fl_min(fl_max(len, granule), all - start), granule);

@@ -153,6 +153,12 @@ static inline struct fl_range fl_extent_range(const struct fl_extent *e)
     return (struct fl_range){e->base, e->len};
 }
 
+/* Its whole huge pages. */
+static inline struct fl_range fl_extent_inner(const struct fl_extent *e)
+{
+    return fl_range_inner(fl_extent_range(e), fl_page.huge);
+}
+
 /* Who holds another shard's lock may look, see region/serve/shard.h. Relaxed: what it could take
  * for an extent of its own zone was of no other since all locks were held. */
 static inline unsigned fl_extent_zone(const struct fl_extent *e)
@@ -188,7 +194,7 @@ static inline bool fl_extent_is_populated(const struct fl_extent *e)
 
 static inline bool fl_extent_is_pinned(const struct fl_extent *e)
 {
-    return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_PINNED;
+    return fl_extent_state(e) == FL_EXTENT_PINNED;
 }
 
 static inline bool fl_extent_is_older(const struct fl_extent *e, const struct fl_extent *than)

@@ -15,7 +15,7 @@ struct fl_inner *fl_inner_around(struct fl_space *s, uintptr_t addr, struct fl_e
 
 static bool is_used(const struct fl_extent *e)
 {
-    return atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_UNUSED;
+    return fl_extent_state(e) != FL_EXTENT_UNUSED;
 }
 
 struct fl_extent *fl_inner_block(const struct fl_inner *in, const struct fl_extent *outer,

@@ -96,7 +96,7 @@ static bool is_around(const struct fl_space *s, uint32_t index, uintptr_t addr)
     size_t len = __atomic_load_n(&e->len, __ATOMIC_RELAXED);
 
     if (index == 0 || addr - base >= len || base < s->first ||
-        atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_UNUSED) {
+        fl_extent_state(e) == FL_EXTENT_UNUSED) {
         return false;
     }
     return atomic_load_explicit(entry(s, base), memory_order_relaxed) == index &&
@@ -172,8 +172,7 @@ struct fl_extent *fl_extent_in_use_around(struct fl_space *s, uintptr_t addr)
 
 static bool is_free(const struct fl_extent *e, unsigned zone)
 {
-    return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_FREE &&
-           fl_extent_zone(e) == zone;
+    return fl_extent_state(e) == FL_EXTENT_FREE && fl_extent_zone(e) == zone;
 }
 
 struct fl_extent *fl_extent_free_at(struct fl_space *s, uintptr_t addr, unsigned zone)

@@ -33,7 +33,7 @@ static FL_INLINE void give_block(struct fl_arena *a, struct fl_extent *e)
     uint64_t mask = e->planned.mask;
 
     fl_assert((size_t)(e - a->inner.block) < a->claimed.granules);
-    fl_assert(atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_CACHED);
+    fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
     atomic_store_explicit(&e->state, FL_EXTENT_UNUSED, memory_order_relaxed);
     if (FL_UNLIKELY(mask == 0)) {
         give_long(a, e);

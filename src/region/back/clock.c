@@ -39,7 +39,7 @@ bool fl_region_tick(struct fl_region *r, uint32_t age)
     fl_region_lock(r);
     size_t surplus = fl_region_note_memory(r, &m);
     fl_pieces_note_tick(r);
-    bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
+    bool tight = fl_region_is_tight(r);
     fl_region_unlock(r);
     if (surplus != 0) {
         (void)fl_region_purge_some(r, 0, surplus);

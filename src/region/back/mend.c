@@ -13,7 +13,7 @@ static bool is_full(struct fl_region *r, struct fl_range huge)
     bool full = e != NULL;
 
     while (full && e != NULL) {
-        uint32_t state = atomic_load_explicit(&e->state, memory_order_relaxed);
+        uint32_t state = fl_extent_state(e);
         uintptr_t end = e->base + e->len;
         full = (state == FL_EXTENT_LIVE || state == FL_EXTENT_CACHED) &&
                fl_extent_is_populated(e) && !fl_extent_is_user_remapped(e);
@@ -99,7 +99,7 @@ uint64_t fl_pieces_mend(struct fl_region *r)
     uint64_t wait = 0, now = fl_sys.now_ns();
 
     fl_region_lock(r);
-    bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed) || fl_region_is_scarce(r);
+    bool tight = fl_region_is_tight(r) || fl_region_is_scarce(r);
     if (!r->pages.huge || r->pages.holes.split == 0) {
         wait = UINT64_MAX;
     } else if (tight || r->pieces.mending != 0) {

@@ -11,8 +11,7 @@ enum { REFUSED_TICKS = 16 }; /* after the kernel's refusal, without a try */
 
 static bool is_free(const struct fl_extent *e)
 {
-    return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_FREE &&
-           fl_extent_is_populated(e);
+    return fl_extent_state(e) == FL_EXTENT_FREE && fl_extent_is_populated(e);
 }
 
 /* The extent that ends where `e` begins, by its last page; NULL: none that is known so. */
@@ -173,7 +172,7 @@ static void undo_split(struct fl_region *r, struct fl_range huge, uint64_t tries
 
 void fl_piece_note_refusal(struct fl_region *r)
 {
-    uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
+    uint32_t now = fl_region_epoch(r);
 
     fl_assert(fl_region_is_locked(r));
     r->pieces.resume = now + REFUSED_TICKS;
@@ -200,8 +199,7 @@ enum fl_piece_outcome fl_piece_give_unlocking(struct fl_region *r, struct fl_ext
         undo_split(r, huge, tries, there);
     }
     if (there && !gone) { /* locked in memory, say: no second try soon */
-        atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
-                              memory_order_relaxed);
+        atomic_store_explicit(&e->epoch, fl_region_epoch(r), memory_order_relaxed);
         fl_piece_note_refusal(r);
     }
     fl_isolated_return(r, e, false);

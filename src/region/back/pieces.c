@@ -41,7 +41,7 @@ static struct fl_extent *oldest(struct fl_region *r, uint32_t age)
 /* The age at which pieces go that are to go by `age`. */
 static uint32_t own_age(const struct fl_region *r, uint32_t age)
 {
-    bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
+    bool tight = fl_region_is_tight(r);
 
     return age == 0 || tight ? age : age + r->pieces.later;
 }
@@ -51,7 +51,7 @@ static uint32_t own_age(const struct fl_region *r, uint32_t age)
 void fl_pieces_note_tick(struct fl_region *r)
 {
     struct fl_pieces *p = &r->pieces;
-    uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
+    uint32_t now = fl_region_epoch(r);
 
     fl_assert(fl_region_is_locked(r));
     if (p->dug != 0 && p->refilled > p->dug / 2) {
@@ -116,7 +116,7 @@ static bool look_at(struct fl_region *r, struct fl_extent *e, uint32_t age, size
 
 bool fl_pieces_may_go(const struct fl_region *r)
 {
-    uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
+    uint32_t now = fl_region_epoch(r);
 
     return (int32_t)(now - r->pieces.resume) >= 0;
 }

@@ -35,7 +35,7 @@ static bool is_due(struct fl_region *r, size_t len, size_t bound)
 
 bool fl_region_note_reuse(struct fl_region *r, size_t len)
 {
-    if (!atomic_load_explicit(&r->tight, memory_order_relaxed)) {
+    if (!fl_region_is_tight(r)) {
         return false;
     }
     return is_due(r, len, r->pressure.least);
@@ -77,8 +77,7 @@ static bool are_pieces_due(struct fl_region *r, size_t len)
 
     fl_assert(fl_region_is_locked(r));
     r->pieces.since += len;
-    if (!atomic_load_explicit(&r->tight, memory_order_relaxed) ||
-        r->pieces.since < fl_max(r->pieces.step, least)) {
+    if (!fl_region_is_tight(r) || r->pieces.since < fl_max(r->pieces.step, least)) {
         return false;
     }
     r->pieces.since = 0;
@@ -114,7 +113,7 @@ void fl_region_unlock_and_look(struct fl_region *r, size_t len)
     size_t surplus = take_surplus(r);
     bool due = is_due(r, len, surplus != 0 ? 0 : r->pressure.look_after) && fl_look_unlocking(r);
     surplus = fl_max(surplus, take_surplus(r));
-    bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
+    bool tight = fl_region_is_tight(r);
     bool tick = fl_tick_is_due(r), pieces = are_pieces_due(r, len);
     fl_region_unlock(r);
     if (tick) {

@@ -57,8 +57,7 @@ static void purged(struct fl_region *r, struct fl_extent *e, bool gone)
         r->stats.purge_bytes += e->len;
         r->pressure.surplus -= fl_min(r->pressure.surplus, e->len);
     } else { /* too many maps, say: the kernel keeps the pages, so do we, and ask again later */
-        atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
-                              memory_order_relaxed);
+        atomic_store_explicit(&e->epoch, fl_region_epoch(r), memory_order_relaxed);
     }
     fl_isolated_return(r, e, gone);
 }
@@ -293,7 +292,7 @@ size_t fl_region_clear_out(struct fl_region *r)
 
 void fl_region_tick_alone(struct fl_region *r)
 {
-    bool tight = atomic_load_explicit(&r->tight, memory_order_relaxed);
+    bool tight = fl_region_is_tight(r);
     uint32_t age = tight ? 1 : FL_DECAY_TICKS;
 
     fl_assert(!fl_region_is_locked(r));

@@ -15,7 +15,7 @@ static struct fl_extent *claim_rough(struct fl_region *r, size_t most)
     {
         struct fl_extent *e = TAILQ_FIRST(&z->rough);
         if (e != NULL) {
-            struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
+            struct fl_range inner = fl_extent_inner(e);
             struct fl_range run = fl_holes_next_split(&r->pages.holes, inner);
             run.len = fl_min(run.len, fl_max(fl_align_down(most, fl_page.huge), fl_page.huge));
             run.len = fl_min(run.len, smooth_most);

@@ -28,7 +28,7 @@ struct fl_extent *fl_region_extent_around(struct fl_region *r, uintptr_t at,
     fl_assert(fl_region_is_locked(r));
     *out_in = NULL;
     if (named && e->content != FL_CONTENT_INNER && e->base == at &&
-        atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_UNUSED) {
+        fl_extent_state(e) != FL_EXTENT_UNUSED) {
         return e;
     }
     *out_in = fl_inner_around(&r->space, at, &outer);

@@ -41,7 +41,7 @@ static void count_huge(struct fl_region *r, const struct fl_extent *e, int sign)
 {
     fl_assert(fl_region_is_locked(r));
     if (e->queue == FL_QUEUE_AGE) {
-        size_t huge = fl_range_inner(fl_extent_range(e), fl_page.huge).len;
+        size_t huge = fl_extent_inner(e).len;
         r->zones.of[e->zone].free.huge += sign > 0 ? huge : -huge;
     }
 }
@@ -128,7 +128,7 @@ static FL_INLINE enum fl_queue queue_of(struct fl_region *r, const struct fl_ext
     if (e->content == FL_CONTENT_EMPTY) {
         return FL_QUEUE_NONE;
     }
-    struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
+    struct fl_range inner = fl_extent_inner(e);
     if (inner.len == 0) {
         return fl_extent_there(e) != 0 ? FL_QUEUE_PIECES : FL_QUEUE_NONE;
     }
@@ -192,7 +192,7 @@ void fl_fit_look_again(struct fl_region *r)
 /* Nothing of that is absent; the field has been the owner's. */
 static bool was_in_use(const struct fl_extent *e)
 {
-    uint32_t state = atomic_load_explicit(&e->state, memory_order_relaxed);
+    uint32_t state = fl_extent_state(e);
 
     return state == FL_EXTENT_LIVE || state == FL_EXTENT_CACHED;
 }

@@ -163,8 +163,7 @@ static void add_extent(struct fl_region *r, const struct fl_extent *e, struct fl
     }
     struct fl_stats_node *node = &out->node[e->zone % nodes];
     node->extents += there;
-    node->free +=
-        atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_FREE ? there : 0;
+    node->free += fl_extent_state(e) == FL_EXTENT_FREE ? there : 0;
 }
 
 void fl_region_nodes_read(struct fl_region *r, struct fl_stats_nodes *out)

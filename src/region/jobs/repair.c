@@ -109,8 +109,7 @@ static uint64_t end_of_pass(struct fl_region *r)
 /* Where memory is short what is free is the kernel's to take: a copy of it would be ours again. */
 static bool must_wait(const struct fl_region *r)
 {
-    return fl_region_is_scarce(r) ||
-           (r->pages.collapse && atomic_load_explicit(&r->tight, memory_order_relaxed));
+    return fl_region_is_scarce(r) || (r->pages.collapse && fl_region_is_tight(r));
 }
 
 static uint64_t repair_base_pages(struct fl_region *r)

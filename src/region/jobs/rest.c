@@ -39,7 +39,7 @@ struct use {
 /* A cache that is emptied without a look at it is listed again with the next free. Lock: region. */
 static struct use uses(const struct fl_region *r)
 {
-    uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed) + 1;
+    uint32_t now = fl_region_epoch(r) + 1;
     struct use u = {.requests = r->stats.takes};
 
     fl_assert(fl_region_is_locked(r));

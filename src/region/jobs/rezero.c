@@ -23,7 +23,7 @@ void fl_rezero_start(struct fl_region *r)
  * the piece is EMPTY, and fl_fork_undo sees no others. */
 static struct fl_range dirty_piece(const struct fl_extent *e)
 {
-    struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
+    struct fl_range inner = fl_extent_inner(e);
     struct fl_range zeroed = fl_range_inner(fl_range_common(inner, e->zeroed), fl_page.huge);
     uintptr_t end = fl_range_end(inner), zeroed_end = fl_range_end(zeroed);
 
@@ -61,8 +61,7 @@ static struct fl_extent *claim_dirty(struct fl_region *r, struct fl_walk *w)
 
 static bool may_clear(const struct fl_region *r)
 {
-    return r->rezero.credit >= piece_most && !fl_region_is_scarce(r) &&
-           !atomic_load_explicit(&r->tight, memory_order_relaxed);
+    return r->rezero.credit >= piece_most && !fl_region_is_scarce(r) && !fl_region_is_tight(r);
 }
 
 /* What was never touched is zero, and stays away. Returns bytes. */

@@ -28,8 +28,8 @@ static unsigned zone_of(struct fl_region *r, struct fl_cache *own, size_t len)
 /* Is there but one way to serve it? Holes elsewhere are none of its business. Lock: region. */
 static bool is_ordinary(const struct fl_region *r, size_t len)
 {
-    return r->zones.seeded && r->space.descriptors.stash.n != 0 &&
-           !atomic_load_explicit(&r->tight, memory_order_relaxed) && !fl_left_is_sparse(r, len);
+    return r->zones.seeded && r->space.descriptors.stash.n != 0 && !fl_region_is_tight(r) &&
+           !fl_left_is_sparse(r, len);
 }
 
 static struct fl_extent *first(struct fl_region *r, size_t len, size_t align, unsigned zone)
@@ -67,7 +67,7 @@ struct fl_extent *fl_take_plain(struct fl_region *r, struct fl_cache *own, size_
 {
     unsigned zone = zone_of(r, own, len);
 
-    if (zone == NO_ZONE || atomic_load_explicit(&r->tight, memory_order_relaxed)) {
+    if (zone == NO_ZONE || fl_region_is_tight(r)) {
         return NULL;
     }
     if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1) && fl_shards_have(&r->shards, zone)) {

@@ -46,9 +46,8 @@ static size_t slack(const struct fl_region *r)
 
 void fl_shards_judge(struct fl_region *r)
 {
-    bool ordinary = !atomic_load_explicit(&r->tight, memory_order_relaxed) &&
-                    !fl_region_is_scarce(r) && !r->fork.orphans && r->pressure.surplus == 0 &&
-                    fl_tick_is_never_due(r);
+    bool ordinary = !fl_region_is_tight(r) && !fl_region_is_scarce(r) && !r->fork.orphans &&
+                    r->pressure.surplus == 0 && fl_tick_is_never_due(r);
 
     fl_assert(fl_region_is_locked(r));
     atomic_store_explicit(&r->shards.ordinary, ordinary, memory_order_relaxed);

@@ -96,7 +96,7 @@ static bool is_divided(const struct fl_region *r, const struct fl_extent *e)
 /* Is it of those that have a zone's memory, or had? */
 static bool may_change(const struct fl_region *r, const struct fl_extent *e)
 {
-    uint32_t state = atomic_load_explicit(&e->state, memory_order_relaxed);
+    uint32_t state = fl_extent_state(e);
     bool in_use = (state == FL_EXTENT_LIVE || state == FL_EXTENT_CACHED) &&
                   e->content == FL_CONTENT_POPULATED && !is_divided(r, e);
     bool free = state == FL_EXTENT_FREE && e->content != FL_CONTENT_EMPTY;
@@ -108,7 +108,7 @@ static bool may_change(const struct fl_region *r, const struct fl_extent *e)
 static struct fl_extent *change(struct fl_region *r, struct fl_extent *e, unsigned zone)
 {
     fl_assert(fl_region_is_locked(r));
-    if (atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_FREE) {
+    if (fl_extent_state(e) != FL_EXTENT_FREE) {
         fl_extent_set_zone(e, zone);
         return e;
     }
@@ -119,9 +119,7 @@ static struct fl_extent *at_or_none(struct fl_region *r, uintptr_t at)
 {
     struct fl_extent *e = fl_extent_at(&r->space, at);
 
-    return e != NULL && atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_UNUSED
-               ? e
-               : NULL;
+    return e != NULL && fl_extent_state(e) != FL_EXTENT_UNUSED ? e : NULL;
 }
 
 /* The first extent that begins there or behind: what the last walk ended at may have merged. */

@@ -42,7 +42,7 @@ static size_t leave_to_kernel(struct fl_region *r, const struct fl_extent *e)
     struct fl_range part = fl_extent_range(e);
     bool scarce = fl_region_is_scarce(r);
 
-    if (!scarce && !atomic_load_explicit(&r->tight, memory_order_relaxed)) {
+    if (!scarce && !fl_region_is_tight(r)) {
         return 0;
     }
     part = scarce ? part : fl_range_inner(part, fl_page.huge);

@@ -68,7 +68,7 @@ static struct fl_extent *take_addresses(struct fl_region *r, size_t len, size_t 
 /* Nothing is mapped there any more. */
 static void give_addresses(struct fl_region *r, struct fl_extent *e)
 {
-    (void)fl_extent_claim(e, atomic_load_explicit(&r->epoch, memory_order_relaxed));
+    (void)fl_extent_claim(e, fl_region_epoch(r));
     fl_region_lock(r);
     fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED && r->stats.takes != 0);
     r->stats.takes--;

@@ -131,8 +131,7 @@ int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len)
 static void make_way(struct fl_region *r, size_t len, unsigned zone)
 {
     fl_assert(fl_region_is_locked(r));
-    if (atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) == FL_METHOD_NONE &&
-        fl_supply_is_full(r, len, len)) {
+    if (!fl_region_moves_pages(r) && fl_supply_is_full(r, len, len)) {
         fl_region_unlock(r);
         (void)fl_region_purge_some(r, 0, len);
         fl_region_lock(r);
@@ -235,8 +234,7 @@ int fl_inner_empty(struct fl_region *r, struct fl_inner *in, struct fl_range par
 static struct fl_extent *take_refuge(struct fl_region *r, size_t len, unsigned zone)
 {
     fl_region_lock(r);
-    bool can_move =
-        atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) != FL_METHOD_NONE;
+    bool can_move = fl_region_moves_pages(r);
     struct fl_extent *e = can_move ? take_unfilled(r, len, zone, false) : NULL;
     fl_region_unlock(r);
     return e;
@@ -258,9 +256,7 @@ static FL_APART size_t move_part(struct fl_region *r, struct fl_range from, uint
 
 size_t fl_inner_shift(struct fl_region *r, struct fl_inner *in, struct fl_range from, uintptr_t to)
 {
-    bool can_move =
-        atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) != FL_METHOD_NONE &&
-        !fl_extent_is_pinned(in->outer);
+    bool can_move = fl_region_moves_pages(r) && !fl_extent_is_pinned(in->outer);
     size_t moved = can_move ? move_part(r, from, to, in->outer->zone) : 0;
     size_t whole = fl_align_down(moved, fl_page.huge);
 
@@ -282,7 +278,7 @@ static FL_APART int yield_to(struct fl_region *r, struct fl_inner *in, struct fl
 
     if (e != NULL) {
         bool gone = !moved && fl_vspace_decommit(&r->space.window, fl_extent_range(e)) == 0;
-        (void)fl_extent_claim(e, atomic_load_explicit(&r->epoch, memory_order_relaxed));
+        (void)fl_extent_claim(e, fl_region_epoch(r));
         fl_region_lock(r);
         e->content = gone ? FL_CONTENT_EMPTY : FL_CONTENT_LAZY;
         e->unreclaimable = e->len;
@@ -315,7 +311,7 @@ void fl_part_give(struct fl_region *r, struct fl_extent *outer, struct fl_inner 
     bool gone = part && fl_vspace_decommit(&r->space.window, fl_extent_range(outer)) == 0;
 
     fl_assert(filled <= outer->len);
-    (void)fl_extent_claim(outer, atomic_load_explicit(&r->epoch, memory_order_relaxed));
+    (void)fl_extent_claim(outer, fl_region_epoch(r));
     fl_region_lock(r);
     if (in != NULL) {
         in->outer = NULL;
@@ -339,7 +335,7 @@ void fl_inner_close(struct fl_region *r, struct fl_inner *in)
 
 static bool is_used(const struct fl_extent *e)
 {
-    return atomic_load_explicit(&e->state, memory_order_relaxed) != FL_EXTENT_UNUSED;
+    return fl_extent_state(e) != FL_EXTENT_UNUSED;
 }
 
 uintptr_t fl_inner_note_remapped(const struct fl_inner *in, const struct fl_extent *outer,

@@ -49,7 +49,7 @@ static struct fl_extent *move_lazy(struct fl_region *r, struct fl_extent *e, siz
     fl_assert(to->len >= len && to->base != e->base);
     bool moved = fl_move_map(&r->pages, fl_extent_range(e), to->base, to->zone) == 0;
     struct fl_extent *gone = moved ? e : to;
-    (void)fl_extent_claim(gone, atomic_load_explicit(&r->epoch, memory_order_relaxed));
+    (void)fl_extent_claim(gone, fl_region_epoch(r));
     if (!moved) {
         fl_region_give(r, to);
         return NULL;
@@ -130,7 +130,7 @@ static FL_APART void give_remains(struct fl_region *r, struct fl_extent *e, stru
     struct fl_extent *gone = NULL;
 
     fl_assert(fl_range_common(moved, fl_extent_range(e)).len == moved.len);
-    (void)fl_extent_claim(e, atomic_load_explicit(&r->epoch, memory_order_relaxed));
+    (void)fl_extent_claim(e, fl_region_epoch(r));
     fl_region_lock(r);
     fl_thin_forget(r, e);
     fl_assert(r->held.moving >= own.len);
@@ -167,12 +167,6 @@ static FL_APART size_t move_own(struct fl_region *r, const struct fl_extent *e, 
     return moved;
 }
 
-/* What of `e` can move: whole huge pages. */
-static struct fl_range own_of(const struct fl_extent *e)
-{
-    return fl_range_inner(fl_extent_range(e), fl_page.huge);
-}
-
 /* The steps of move_populated, apart: none has the stack of another one on top of its own.
  * Where it goes; NULL: not possible. No lock held. */
 static FL_APART struct fl_extent *find_place(struct fl_region *r, const struct fl_extent *e,
@@ -180,10 +174,10 @@ static FL_APART struct fl_extent *find_place(struct fl_region *r, const struct f
 {
     fl_region_lock(r);
     (void)fl_cache_drain_all(r, 0); /* what waits there may give its pages */
-    struct fl_extent *to = carve_alike(r, e, len, own_of(e), g);
+    struct fl_extent *to = carve_alike(r, e, len, fl_extent_inner(e), g);
     if (to == NULL && g->supply.refusal == FL_REFUSED_LOOK && fl_look_unlocking(r)) {
         g->asked.seen = &r->look.noted;
-        to = carve_alike(r, e, len, own_of(e), g);
+        to = carve_alike(r, e, len, fl_extent_inner(e), g);
         g->asked.seen = NULL;
     }
     fl_region_unlock(r);
@@ -194,7 +188,7 @@ static FL_APART struct fl_extent *find_place(struct fl_region *r, const struct f
 static FL_APART size_t move_most(struct fl_region *r, struct fl_extent *e, struct fl_extent *to,
                                  struct fl_fill_plan *g)
 {
-    struct fl_range own = own_of(e), there = {own.base - e->base + to->base, own.len};
+    struct fl_range own = fl_extent_inner(e), there = {own.base - e->base + to->base, own.len};
 
     if (FL_UNLIKELY(fl_extent_is_thin(e))) {
         hand_on_thin(e, to, there);
@@ -210,7 +204,7 @@ static FL_APART size_t move_most(struct fl_region *r, struct fl_extent *e, struc
 static FL_APART void copy_rest(struct fl_region *r, struct fl_extent *e, struct fl_extent *to,
                                size_t moved)
 {
-    struct fl_range all = fl_extent_range(e), own = own_of(e);
+    struct fl_range all = fl_extent_range(e), own = fl_extent_inner(e);
     uintptr_t there = own.base - all.base + to->base;
 
     copy((struct fl_range){own.base + moved, own.len - moved}, there + moved);
@@ -243,8 +237,7 @@ static struct fl_extent *move_populated(struct fl_region *r, struct fl_extent *e
 struct fl_extent *fl_region_move(struct fl_region *r, struct fl_extent *e, size_t len)
 {
     fl_region_prove(r);
-    bool plain =
-        atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) == FL_METHOD_NONE;
+    bool plain = !fl_region_moves_pages(r);
     bool remapped = fl_extent_is_user_remapped(e) && !fl_extent_is_merely_thin(e);
 
     if (len <= e->len || remapped || len / 2 > r->space.window.all.len / 2 ||

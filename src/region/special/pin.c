@@ -170,7 +170,7 @@ void fl_region_give_pinned(struct fl_region *r, struct fl_extent *e)
     fl_region_lock(r);
     strike(r, e);
     fl_region_unlock(r);
-    (void)fl_extent_claim(e, atomic_load_explicit(&r->epoch, memory_order_relaxed));
+    (void)fl_extent_claim(e, fl_region_epoch(r));
     fl_region_give(r, e);
 }
 

@@ -148,7 +148,7 @@ static bool waits_behind(struct fl_region *r, const struct fl_extent *e, size_t 
         if (behind == NULL || fl_extent_zone(behind) != e->zone) {
             return false;
         }
-        state = atomic_load_explicit(&behind->state, memory_order_relaxed);
+        state = fl_extent_state(behind);
         at += behind->len;
     }
     return state == FL_EXTENT_CACHED;

@@ -22,8 +22,7 @@
 
 static bool is_in_use(const struct fl_extent *e)
 {
-    return atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_LIVE ||
-           fl_extent_is_pinned(e);
+    return fl_extent_state(e) == FL_EXTENT_LIVE || fl_extent_is_pinned(e);
 }
 
 /* The part of what is anything where extents are. */
@@ -169,7 +168,7 @@ static void put_apart(struct fl_region *r, struct fl_extent *e, struct fl_range 
 
 static FL_APART void settle(struct fl_region *r, struct fl_extent *e, bool renewed, bool has_room)
 {
-    struct fl_range inner = fl_range_inner(fl_extent_range(e), fl_page.huge);
+    struct fl_range inner = fl_extent_inner(e);
     bool apart = renewed && inner.len != 0 && has_room;
 
     fl_assert(fl_region_is_locked(r));

@@ -33,8 +33,7 @@ static inline size_t fl_extent_populated(const struct fl_extent *e)
     if (e->content == FL_CONTENT_PART) {
         return e->filled;
     }
-    bool mapped = atomic_load_explicit(&e->state, memory_order_relaxed) == FL_EXTENT_ISOLATED &&
-                  e->content == FL_CONTENT_EMPTY;
+    bool mapped = fl_extent_state(e) == FL_EXTENT_ISOLATED && e->content == FL_CONTENT_EMPTY;
     return mapped || e->content == FL_CONTENT_POPULATED ? e->len : 0;
 }
 /* The same of a FREE or ISOLATED one, less its holes. Lock: region. */
@@ -48,15 +47,14 @@ static inline struct fl_extent *fl_extent_make(struct fl_region *r, struct fl_ra
 {
     struct fl_extent *e = fl_extent_new(&r->space, range, content, zone);
 
-    atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
-                          memory_order_relaxed);
+    atomic_store_explicit(&e->epoch, fl_region_epoch(r), memory_order_relaxed);
     return e;
 }
 /* Was it freed `age` ticks of the worker ago, or more? */
 static inline bool fl_extent_is_aged(const struct fl_region *r, const struct fl_extent *e,
                                      uint32_t age)
 {
-    uint32_t now = atomic_load_explicit(&r->epoch, memory_order_relaxed);
+    uint32_t now = fl_region_epoch(r);
 
     return now - atomic_load_explicit(&e->epoch, memory_order_relaxed) >= age;
 }

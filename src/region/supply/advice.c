@@ -16,11 +16,6 @@
 
 static const uint8_t hiding = FL_ADVISED_NO_DUMP | FL_ADVISED_ALL_HID;
 
-static struct fl_range inner(const struct fl_extent *e)
-{
-    return fl_range_inner(fl_extent_range(e), fl_page.huge);
-}
-
 /* May the rest of it stay hidden? A cut makes two pieces of one; and of what is hidden in part the
  * kernel would be told again at each request. */
 static bool may_cut(const struct fl_region *r, const struct fl_extent *e)
@@ -41,10 +36,10 @@ void fl_advice_cut(struct fl_region *r, struct fl_extent *e, struct fl_range par
         return;
     }
     r->resting.undone = true;
-    used = fl_range_common(used, inner(e));
+    used = fl_range_common(used, fl_extent_inner(e));
     if (!may_cut(r, e)) { /* others may get the rest at once, and are not told */
         fl_lock_permit_calls(true);
-        (void)fl_sys.advise(inner(e), FL_ADVICE_DUMP);
+        (void)fl_sys.advise(fl_extent_inner(e), FL_ADVICE_DUMP);
         fl_lock_permit_calls(false);
         e->advised &= (uint8_t)~hiding;
         r->zones.of[e->zone].free.hidden--;

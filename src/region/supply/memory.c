@@ -105,7 +105,7 @@ size_t fl_region_note_memory(struct fl_region *r, const struct fl_memory *m)
 {
     fl_assert(fl_region_is_locked(r));
     note_size(r, m);
-    bool was = atomic_load_explicit(&r->tight, memory_order_relaxed);
+    bool was = fl_region_is_tight(r);
     /* It must get much better before it counts as better: no back and forth at each step. */
     struct fl_free free = fl_region_free(r);
     size_t idle = free.bytes + fl_depot_bytes(r);

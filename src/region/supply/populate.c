@@ -4,8 +4,7 @@
 FL_APART void fl_fill_populate(struct fl_region *r, const struct fl_fill_plan *g)
 {
     /* When tight the kernel may have taken what moved; what is to stay waits for no touch. */
-    bool all = atomic_load_explicit(&r->tight, memory_order_relaxed) ||
-               (g->asked.to_stay && g->todo.hollow);
+    bool all = fl_region_is_tight(r) || (g->asked.to_stay && g->todo.hollow);
     unsigned helpers = g->asked.threads != 0 ? g->asked.threads - 1u : FL_POPULATE_HELPERS;
     uint64_t from_ns = fl_timeline_now(), brought = 0;
 

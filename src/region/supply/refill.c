@@ -39,10 +39,9 @@ static size_t goal(const struct fl_region *r)
                                                                 : 0;
 
     fl_assert(fl_region_is_locked(r));
-    if (atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) == FL_METHOD_NONE ||
+    if (!fl_region_moves_pages(r) ||
         atomic_load_explicit(&r->pages.move.unproven, memory_order_relaxed) ||
-        r->space.window.reserved || fl_region_is_scarce(r) ||
-        atomic_load_explicit(&r->tight, memory_order_relaxed)) {
+        r->space.window.reserved || fl_region_is_scarce(r) || fl_region_is_tight(r)) {
         return 0;
     }
     return fl_align_down(fl_min(fl_min(cap(r), r->refill.demand), room), fl_page.huge);
@@ -151,8 +150,7 @@ static void fill_one(struct fl_region *r, struct fl_reserve_chunk *c, size_t wan
     __atomic_fetch_add(&r->stats.populate_bytes, there, __ATOMIC_RELAXED);
     fl_region_lock(r);
     fl_unsettled_end();
-    fl_reserve_filled(&r->pages, c, want, there,
-                      atomic_load_explicit(&r->epoch, memory_order_relaxed));
+    fl_reserve_filled(&r->pages, c, want, there, fl_region_epoch(r));
     count_held(r, -(want - there));
 }
 
@@ -308,7 +306,7 @@ size_t fl_refill_release_unlocking(struct fl_region *r, uint32_t age)
     size_t given = 0;
 
     for (unsigned i = 0; i < FL_RESERVE_CHUNKS; i++, c++) {
-        if (fl_reserve_may_empty(c, age, atomic_load_explicit(&r->epoch, memory_order_relaxed))) {
+        if (fl_reserve_may_empty(c, age, fl_region_epoch(r))) {
             given += empty_chunk(r, c);
         }
     }

@@ -49,9 +49,8 @@ enum fl_refusal fl_supply_plan(struct fl_region *r, struct fl_fill_plan *g, size
 {
     unsigned class = fl_zone_class(r, g->asked.zone);
     size_t free_huge = fl_zone_donors(r, class);
-    bool can_move =
-        atomic_load_explicit(&r->pages.move.method, memory_order_relaxed) != FL_METHOD_NONE &&
-        !fl_sys_is_confined() && fl_placing_moves(&r->zones.placing, class);
+    bool can_move = fl_region_moves_pages(r) && !fl_sys_is_confined() &&
+                    fl_placing_moves(&r->zones.placing, class);
     bool may_lend =
         can_move && fl_loan_may_come(&g->loan, g->asked.zone) && fl_zone_may_lend(r, class);
     bool full = g->asked.to_stay || g->loan.came || may_lend || fl_supply_is_full(r, len, fresh);

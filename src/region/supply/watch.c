@@ -35,7 +35,7 @@ void fl_thin_begin_watch(struct fl_thin *t, struct fl_thin_slot *s, struct fl_ex
 {
     fl_assert((size_t)(s - t->slot) < FL_THIN_SLOTS);
     s->e = e;
-    s->range = fl_range_inner(fl_extent_range(e), fl_page.huge);
+    s->range = fl_extent_inner(e);
     s->len = e->len;
     s->turn = atomic_fetch_add_explicit(&t->turn, 1, memory_order_relaxed) + 1;
     t->used = (unsigned)fl_max(t->used, (size_t)(s - t->slot) + 1);

@@ -183,8 +183,7 @@ void fl_cache_list(struct fl_region *r, struct fl_cache *c)
     if (atomic_exchange(&c->listed, true)) { /* a signal handler did */
         return;
     }
-    atomic_store_explicit(&c->came, atomic_load_explicit(&r->epoch, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
+    atomic_store_explicit(&c->came, fl_region_epoch(r) + 1, memory_order_relaxed);
     c->next_filled = atomic_load_explicit(&r->caches.filled, memory_order_relaxed);
     /* release: pairs with the acquire of take_list */
     while (!atomic_compare_exchange_weak_explicit(&r->caches.filled, &c->next_filled, c,

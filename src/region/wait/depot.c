@@ -286,7 +286,7 @@ void fl_depot_note_peak(struct fl_region *r)
 /* Shares are equal; what the others leave of theirs the fullest may have. */
 void fl_depot_resize(struct fl_region *r)
 {
-    bool none = fl_region_is_scarce(r) || atomic_load_explicit(&r->tight, memory_order_relaxed);
+    bool none = fl_region_is_scarce(r) || fl_region_is_tight(r);
     size_t all = none ? 0 : r->held.in_use / SHARE, n = 0, sum = 0, fullest = 0;
     unsigned lead = 0;
 
