@@ -41,8 +41,8 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The thread's rseq_cs, which is a union in the headers of older kernels. NULL: the kernel has none,
- * or glibc was told not to (glibc.pthread.rseq). */
+/* The thread's rseq_cs, which is a union in the headers of older kernels. NULL: the kernel has
+ * none, or glibc was told not to (glibc.pthread.rseq). */
 static uint64_t *sequence(void)
 {
     char *area = (char *)__builtin_thread_pointer() + __rseq_offset;

@@ -21,27 +21,18 @@ void fl_region_stats_read(struct fl_region *r, struct fl_stats_values *out)
     out->cache_hits = hits;
     out->live_extents = r->stats.takes + r->stats.kept - r->stats.gives - in.blocks;
     out->frees = out->requests - out->live_extents;
-    out->stalls = r->stats.stalls;
-    out->lazy = r->stats.lazy;
-    out->lazy_bytes = r->stats.lazy_bytes;
     out->served_bytes = r->stats.take_bytes + hit_bytes;
-    out->refused = r->stats.refused;
     out->in_use_bytes = r->held.in_use;
     out->in_use_peak_bytes = r->held.in_use_most;
     out->populated_bytes = r->held.populated;
     out->populated_peak_bytes = r->held.populated_peak;
-    out->populate_bytes = __atomic_load_n(&r->stats.populate_bytes, __ATOMIC_RELAXED);
-    out->populate_errors = __atomic_load_n(&r->stats.populate_errors, __ATOMIC_RELAXED);
-    out->purge_bytes = r->stats.purge_bytes;
-    out->move_bytes = __atomic_load_n(&r->stats.move_bytes, __ATOMIC_RELAXED);
     out->free_held_bytes = fl_region_free(r).bytes;
     out->stock_bytes = r->pages.reserve.held;
-    out->rezero_bytes = r->stats.rezero_bytes;
-    out->repair_bytes = __atomic_load_n(&r->stats.repair_bytes, __ATOMIC_RELAXED);
-    out->releases = r->stats.releases;
-    out->compactions = __atomic_load_n(&r->stats.compactions, __ATOMIC_RELAXED);
     out->rung = atomic_load_explicit(&r->pages.move.method, memory_order_relaxed);
     out->window_bytes = r->space.window.all.len;
     out->region_locks = r->stats.locks;
+#define COPY(field) out->field = __atomic_load_n(&r->stats.field, __ATOMIC_RELAXED);
+    FL_REGION_COUNTERS(COPY)
+#undef COPY
     fl_region_unlock(r);
 }

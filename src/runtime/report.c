@@ -93,7 +93,13 @@ static void hand_out(void *first, uint64_t size, const void *values, size_t len)
 }
 
 _Static_assert(sizeof(struct fl_stats) == sizeof(uint64_t) + sizeof(struct fl_stats_values),
-               "the public struct is its size and then FL_STATS_FIELDS, in that order");
+               "the public struct is its size and then FL_STATS_FIELDS");
+#define FL_SAME_PLACE(field, kind, text)                                                           \
+    _Static_assert(offsetof(struct fl_stats, field) ==                                             \
+                       sizeof(uint64_t) + offsetof(struct fl_stats_values, field),                 \
+                   #field " stands elsewhere in the public struct than in FL_STATS_FIELDS");
+FL_STATS_FIELDS(FL_SAME_PLACE)
+#undef FL_SAME_PLACE
 
 int fl_stats_read(struct fl_stats *out)
 {

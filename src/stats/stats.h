@@ -17,25 +17,32 @@ struct fl_thread_stats {
     _Atomic uint64_t hit_bytes;  /* of these, together */
 };
 
+/* What the region counts of the figures below, by the same names: fl_region_stats_read copies them.
+ * X(field). Some are written by atomic operations without the lock; all are read so. */
+#define FL_REGION_COUNTERS(X)                                                                      \
+    X(stalls)                                                                                      \
+    X(lazy)                                                                                        \
+    X(lazy_bytes)                                                                                  \
+    X(refused)                                                                                     \
+    X(populate_bytes)                                                                              \
+    X(populate_errors)                                                                             \
+    X(purge_bytes)                                                                                 \
+    X(move_bytes)                                                                                  \
+    X(rezero_bytes)                                                                                \
+    X(repair_bytes)                                                                                \
+    X(releases)                                                                                    \
+    X(compactions)
+
 /* Lock: region. */
 struct fl_region_stats {
-    uint64_t takes;          /* requests served by the region */
-    uint64_t take_bytes;     /* of these, together */
-    uint64_t stalls;         /* of these, how many had to populate memory */
-    uint64_t lazy;           /* of these, handed out unpopulated */
-    uint64_t lazy_bytes;     /* of the lazy ones, together */
-    uint64_t kept;           /* extents that were taken along, for the threads' next requests */
-    uint64_t gives;          /* extents that came back */
-    uint64_t locks;          /* times that the region's lock was taken */
-    uint64_t refused;        /* requests left to the next allocator */
-    uint64_t populate_bytes; /* populated so far */
-    uint64_t populate_errors;
-    uint64_t purge_bytes;  /* given back to the kernel so far */
-    uint64_t move_bytes;   /* moved so far */
-    uint64_t rezero_bytes; /* cleared by the worker so far */
-    uint64_t repair_bytes; /* collapsed so far */
-    uint64_t releases;     /* calls of fl_region_release */
-    uint64_t compactions;  /* populations during which the kernel compacted */
+    uint64_t takes;      /* requests served by the region */
+    uint64_t take_bytes; /* of these, together */
+    uint64_t kept;       /* extents that were taken along, for the threads' next requests */
+    uint64_t gives;      /* extents that came back */
+    uint64_t locks;      /* times that the region's lock was taken */
+#define FL_REGION_COUNTER(field) uint64_t field;
+    FL_REGION_COUNTERS(FL_REGION_COUNTER)
+#undef FL_REGION_COUNTER
 };
 
 /* One snapshot, in the order it is printed. X(field, kind, text). kind: COUNTER (since the process

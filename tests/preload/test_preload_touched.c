@@ -2,7 +2,6 @@
  * for those who ask again. */
 #include "run.h"
 
-
 /* Base pages, each a fault, come with short blocks before they are touched. */
 static bool has_huge_pages(void)
 {
