@@ -142,20 +142,28 @@ static inline void assert_says(const char *text, const char *wanted)
     }
 }
 
-/* As printf would write it, up to 4 KiB; until it is called so often again. */
-enum { FL_CASE_TEXTS = 8 };
+struct fl_case_text {
+    struct fl_case_text *before;
+    char text[];
+};
+
+/* As printf would write it. It lives as long as the program. */
 __attribute__((format(printf, 1, 2))) static inline const char *text_as(const char *format, ...)
 {
-    static char texts[FL_CASE_TEXTS][4096];
-    static unsigned turn;
-    char *text = texts[turn++ % FL_CASE_TEXTS];
+    static struct fl_case_text *last;
     va_list more;
 
     va_start(more, format);
-    int len = vsnprintf(text, sizeof texts[0], format, more);
+    int len = vsnprintf(NULL, 0, format, more);
     va_end(more);
-    assert_in_range(len, 0, sizeof texts[0] - 1);
-    return text;
+    struct fl_case_text *w = malloc(sizeof *w + (size_t)len + 1);
+    assert_true(len >= 0 && w != NULL);
+    va_start(more, format);
+    (void)vsnprintf(w->text, (size_t)len + 1, format, more);
+    va_end(more);
+    w->before = last;
+    last = w;
+    return w->text;
 }
 
 /* How often `part` stands in `text`. */

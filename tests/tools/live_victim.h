@@ -29,7 +29,7 @@ int fl_live_victim_end(const struct fl_live_victim *v);
 /* The teardown of each case: all that did not end before end now, with status 0. */
 void fl_live_victims_end_well(void);
 
-/* A process number as text, which is overwritten by the next call. */
+/* A process number as text. */
 const char *fl_live_victim_text(pid_t pid);
 /* What top says of it in one round. */
 const json_t *fl_live_victim_top(pid_t pid);
