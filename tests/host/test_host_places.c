@@ -109,16 +109,10 @@ static void compare(void (*in_child)(void *), const char *limit)
     fl_host_judge(&tally);
 }
 
-CASE(the_users_limit_is_there_from_the_beginning)
-{
-    compare(become_limited_user, NULL);
-}
+CASE_IS(the_users_limit_is_there_from_the_beginning, compare(become_limited_user, NULL))
 
 /* When the library's thread is there already. */
-CASE(the_users_limit_comes_later)
-{
-    compare(become_unlimited_user, "limit");
-}
+CASE_IS(the_users_limit_comes_later, compare(become_unlimited_user, "limit"))
 
 CASE(a_groups_limit)
 {

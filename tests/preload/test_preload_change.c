@@ -35,10 +35,8 @@ CASE(statistics_go_where_it_says)
     assert_says(r->err, "{\"pid\": ");
 }
 
-CASE(nothing_changes_where_nothing_is_served)
-{
-    FL_CLEAN(FL_ARGV(victim, "nothing_is_served"), FL_ENV("FAULTLESS_DISABLE=all"));
-}
+CASE_IS(nothing_changes_where_nothing_is_served,
+        FL_CLEAN(FL_ARGV(victim, "nothing_is_served"), FL_ENV("FAULTLESS_DISABLE=all")))
 
 #define EACH(mode, ...) CASE_IS(mode, in_each(#mode, FL_ENV(__VA_ARGS__)))
 #define USUAL "FAULTLESS_LOG=warn"

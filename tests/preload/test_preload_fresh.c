@@ -5,9 +5,7 @@
  * build with more checks has more of it. */
 static const char *const first = FL_CHECK_LEVEL > 1 ? "24" : "12";
 
-CASE(a_fresh_gib_takes_few_faults)
-{
-    FL_ACTIVE(FL_ARGV("victim_fresh", first, "3"), FL_ENV("FAULTLESS_LOG=warn"));
-}
+CASE_IS(a_fresh_gib_takes_few_faults,
+        FL_ACTIVE(FL_ARGV("victim_fresh", first, "3"), FL_ENV("FAULTLESS_LOG=warn")))
 
 CASES_MAIN()

@@ -21,11 +21,9 @@ static void active(const char *mode, const char *preload, const char *env)
     FL_ACTIVE(FL_ARGV("victim_late", mode), .env = FL_ENV(env), .preload = preload);
 }
 
-CASE(by_a_library_that_starts_before_ours)
-{
-    active("deep", fl_in_order(FL_LIB_PATH, FL_VICTIM_DIR "/victim_late_runner.so"),
-           "VICTIM_LATE_EARLY=1");
-}
+CASE_IS(by_a_library_that_starts_before_ours,
+        active("deep", fl_in_order(FL_LIB_PATH, FL_VICTIM_DIR "/victim_late_runner.so"),
+               "VICTIM_LATE_EARLY=1"))
 
 /* What they serve themselves such a plugin's free cannot know: so it is without us, too. */
 CASE(with_another_allocator_behind)

@@ -66,11 +66,9 @@ CASE(a_tiny_address_space_still_runs)
     }
 }
 
-CASE(a_program_may_limit_itself)
-{
-    nearly_as_much((struct limit){RLIMIT_CORE, 0},
-                   FL_ARGV("victim_fill", "1024", "100", "300", "late", "1024"), 90);
-}
+CASE_IS(a_program_may_limit_itself,
+        nearly_as_much((struct limit){RLIMIT_CORE, 0},
+                       FL_ARGV("victim_fill", "1024", "100", "300", "late", "1024"), 90))
 
 /* What was freed before counts, too: it goes back when the limit comes. */
 CASE(what_is_free_is_not_in_the_way_of_a_new_limit)
@@ -99,10 +97,8 @@ CASE(sparse_giants_stay_small)
 }
 
 /* What the kernel's own rule refuses glibc is refused here, too; what it allows is served. */
-CASE(what_exceeds_all_memory_is_as_without_us)
-{
-    fl_run_assert_active(fl_run_same(&(struct fl_how){.argv = FL_ARGV("victim_beyond")}, ""));
-}
+CASE_IS(what_exceeds_all_memory_is_as_without_us,
+        fl_run_assert_active(fl_run_same(&(struct fl_how){.argv = FL_ARGV("victim_beyond")}, "")))
 
 CASE(eager_max_is_obeyed)
 {
@@ -126,9 +122,7 @@ CASE(locked_memory_is_what_was_asked_for)
     }
 }
 
-CASE(without_huge_pages_all_is_served)
-{
-    FL_ACTIVE(FL_ARGV("victim_contents", "realloc_random"), .in_child = no_thp);
-}
+CASE_IS(without_huge_pages_all_is_served,
+        FL_ACTIVE(FL_ARGV("victim_contents", "realloc_random"), .in_child = no_thp))
 
 CASES_MAIN()

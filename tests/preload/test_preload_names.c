@@ -79,10 +79,8 @@ CASE(malloc_info_is_well_formed_and_names_us)
     assert_false(is_well_formed("<malloc></malloc><malloc></malloc>"));
 }
 
-CASE(errno_is_what_glibc_leaves)
-{
-    fl_run_assert_active(fl_run_same(&(struct fl_how){.argv = FL_ARGV("victim_errno")}, ""));
-}
+CASE_IS(errno_is_what_glibc_leaves,
+        fl_run_assert_active(fl_run_same(&(struct fl_how){.argv = FL_ARGV("victim_errno")}, "")))
 
 /* glibc's malloc_stats is no cancellation point; its malloc_info is one, and frees the stream. */
 CASE(a_cancelled_thread_leaves_the_streams_free)

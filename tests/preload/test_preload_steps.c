@@ -123,15 +123,10 @@ CASE(no_more_is_held_than_without_plans)
     }
 }
 
-CASE(the_victim_is_right_under_glibc)
-{
-    fl_run_assert_clean(fl_plain_run(FL_ARGV("victim_steps", "jitter", "10", "declare", "2")));
-}
+CASE_IS(the_victim_is_right_under_glibc,
+        fl_run_assert_clean(fl_plain_run(FL_ARGV("victim_steps", "jitter", "10", "declare", "2"))))
 
-CASE(a_first_step_waits_for_the_start)
-{
-    FL_CLEAN(FL_ARGV("victim_first_step"), .seconds = 120);
-}
+CASE_IS(a_first_step_waits_for_the_start, FL_CLEAN(FL_ARGV("victim_first_step"), .seconds = 120))
 
 CASE_IS(one_more_or_less_shifts_nothing,
         assert_served(run("jitter", "160", "declare", "1"), 30, 900))

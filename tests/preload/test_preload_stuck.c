@@ -21,10 +21,8 @@ static void goes_on(const char *mode, const char *decay, const char *says)
     assert_says(run(mode, ",", decay)->out, says);
 }
 
-CASE(the_victim_is_right_under_glibc)
-{
-    fl_run_assert_clean(fl_plain_run(FL_ARGV("victim_stuck", "none", "alone", ",")));
-}
+CASE_IS(the_victim_is_right_under_glibc,
+        fl_run_assert_clean(fl_plain_run(FL_ARGV("victim_stuck", "none", "alone", ","))))
 
 /* In each kind of system call that it makes: one run a kind, until there is none that was not seen.
  * A run in which that happened when the victim was done already tells nothing. */

@@ -10,11 +10,10 @@ static bool has_huge_pages(void)
     return setting[0] != '\0' && strcmp(setting, "never") != 0 && !fl_rung_has("thp");
 }
 
-CASE(short_blocks_hold_what_is_touched)
-{
-    fl_run_modes("victim_touched",
-                 has_huge_pages() ? FL_ARGV("by_8_mib", "by_1_mib") : FL_ARGV("by_8_mib"), NULL);
-}
+CASE_IS(short_blocks_hold_what_is_touched,
+        fl_run_modes("victim_touched",
+                     has_huge_pages() ? FL_ARGV("by_8_mib", "by_1_mib") : FL_ARGV("by_8_mib"),
+                     NULL))
 
 CASE(steps_that_come_again_take_no_fault)
 {

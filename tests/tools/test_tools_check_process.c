@@ -80,11 +80,9 @@ CASE(a_served_process_says_how_much_is_its)
     assert_row("\nverdict     1 of 1 process is served\n");
 }
 
-CASE(one_without_a_large_request_would_be_served)
-{
-    assert_one(waiting(ARGV(FL_WAITING), ARGV(PRELOAD)), true,
-               ": served, but no large request yet ");
-}
+CASE_IS(one_without_a_large_request_would_be_served,
+        assert_one(waiting(ARGV(FL_WAITING), ARGV(PRELOAD)), true,
+                   ": served, but no large request yet "))
 
 CASE(what_is_not_preloaded_is_told)
 {
@@ -112,12 +110,10 @@ CASE(a_shadowed_child_is_told)
 }
 
 /* redis-server writes over its environment, as others do that say what they do in ps. */
-CASE(one_that_has_lost_its_environment_is_told)
-{
-    assert_one(
-        waiting(ARGV(FL_WAITING, "forget"), ARGV("LD_PRELOAD=" FL_OTHER_MALLOC ":" FL_LIBRARY)),
-        false, ": not served: its malloc is that of victim_other_malloc.so ");
-}
+CASE_IS(one_that_has_lost_its_environment_is_told,
+        assert_one(waiting(ARGV(FL_WAITING, "forget"),
+                           ARGV("LD_PRELOAD=" FL_OTHER_MALLOC ":" FL_LIBRARY)),
+                   false, ": not served: its malloc is that of victim_other_malloc.so "))
 
 /* LD_PRELOAD has a link to the library, and maps what it leads to. */
 CASE(an_allocator_behind_is_no_shadow)

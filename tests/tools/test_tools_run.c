@@ -115,15 +115,11 @@ static void steps_have_their_faults_and_helpers_are_apart(const char *mode)
     assert_true(all >= FL_STEPS * FL_PAGES && all < FL_STEPS * FL_PAGES + 1000);
 }
 
-CASE(each_step_has_its_faults_and_helpers_are_apart)
-{
-    steps_have_their_faults_and_helpers_are_apart("");
-}
+CASE_IS(each_step_has_its_faults_and_helpers_are_apart,
+        steps_have_their_faults_and_helpers_are_apart(""))
 
-CASE(the_uring_workers_of_a_helper_are_helpers)
-{
-    steps_have_their_faults_and_helpers_are_apart("ring");
-}
+CASE_IS(the_uring_workers_of_a_helper_are_helpers,
+        steps_have_their_faults_and_helpers_are_apart("ring"))
 
 CASE(the_uring_workers_of_the_program_are_not)
 {

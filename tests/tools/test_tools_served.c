@@ -68,15 +68,11 @@ CASE(a_static_program_is_not)
     assert_says(output.err, "none: nothing could be compared with glibc");
 }
 
-CASE(an_allocator_in_the_program_shadows_all)
-{
-    assert_not_measured(compare(ARGV(FL_OWN_MALLOC)), "shadowed", "the program's own malloc");
-}
+CASE_IS(an_allocator_in_the_program_shadows_all,
+        assert_not_measured(compare(ARGV(FL_OWN_MALLOC)), "shadowed", "the program's own malloc"))
 
-CASE(a_sanitizer_is_named)
-{
-    assert_not_measured(compare(ARGV(FL_ASAN)), "shadowed", "a sanitizer in the program");
-}
+CASE_IS(a_sanitizer_is_named,
+        assert_not_measured(compare(ARGV(FL_ASAN)), "shadowed", "a sanitizer in the program"))
 
 CASE(a_library_before_ours_in_ld_preload_shadows_it)
 {
