@@ -123,7 +123,7 @@ CASE(a_comparison_that_has_not_begun_leaves_no_file)
 
 CASE(the_lines_of_top_stay)
 {
-    char text[4096] = "";
+    static char text[1 << 20]; /* a line has all processes of the machine */
     unlink(file);
     pid_t pid = start(ARGV(FL_FAULTSTAT, "top", "--json", file, "-d", "60", "-n", "2"));
     await_file(pid);
