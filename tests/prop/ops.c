@@ -40,7 +40,7 @@ static const char *free_all(void)
     }
     (void)fl_region_purge(&region, 0);
     const char *wrong = world_check();
-    return wrong != NULL ? wrong : world_check_aged(0);
+    return wrong != NULL ? wrong : world_check_empty();
 }
 
 static const char *end(void)

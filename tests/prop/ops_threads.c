@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-enum { CPUS = 6, PATIENCE_S = 30 };
+enum { CPUS = 6, PATIENCE_S = 60 };
 
 const char *op_cache(const struct op *op)
 {

@@ -17,7 +17,7 @@ enum { OPS = 400 }; /* there each mapping costs its shadow */
 #else
 enum { OPS = 1500 };
 #endif
-enum { SHRINK_TRIES = 400, LAST = 12, PATIENCE_S = 60 };
+enum { SHRINK_TRIES = 400, LAST = 12, PATIENCE_S = 120 };
 
 /* The sequence that is played. */
 static struct sequence {

@@ -61,5 +61,7 @@ const char *world_check_settled(void);
 /* Nothing that waits in caches and depots, or is free in whole huge pages, was freed `age` ticks
  * ago. */
 const char *world_check_aged(uint32_t age);
+/* No memory is held, but where others have mapped something: then pieces beside it may be. */
+const char *world_check_empty(void);
 
 #endif

@@ -213,3 +213,22 @@ const char *world_check_aged(uint32_t age)
     MUST(!has_aged_waiting(age), "what waits for a request outlives its age");
     return NULL;
 }
+
+static bool has_foreign(void)
+{
+    const struct fl_extent *e;
+    bool has = false;
+
+    for (uintptr_t at = region.space.first;
+         !has && region.zones.seeded && (e = fl_extent_at(&region.space, at)) != NULL;
+         at += e->len) {
+        has = fl_extent_state(e) == FL_EXTENT_FOREIGN;
+    }
+    return has;
+}
+
+const char *world_check_empty(void)
+{
+    MUST(region.held.populated == 0 || has_foreign(), "not all has gone back");
+    return world_check_aged(0);
+}
