@@ -214,31 +214,6 @@ CASE_AFTER(begin, what_is_taken_along_is_no_request)
 }
 CASE_AGAIN(begin_sharded, what_is_taken_along_is_no_request)
 
-/* The front of what is free holds one, or two. */
-CASE_AFTER(begin, no_more_than_there_is_room_for)
-{
-    struct fl_extent *keep[EACH];
-    ask_for(MANY, KIB(64));
-    what_waits_goes_and_all_is_one(MANY);
-    for (size_t i = 0; i < EACH; i++) {
-        row[i] = take(i % 2 == 0 ? KIB(64) : KIB(160));
-        keep[i] = take(KIB(4));
-    }
-    give_row(EACH);
-    own->alike = EACH * SLOTS;
-    own->alike_len = KIB(64);
-    for (size_t i = 0; i < EACH; i++) {
-        row[i] = ask(own, KIB(64));
-        assert_true(stats().cached_bytes <= KIB(64));
-        assert_sound();
-    }
-    give_row(EACH);
-    for (size_t i = 0; i < EACH; i++) {
-        give(keep[i]);
-    }
-    assert_sound();
-}
-
 /* What lies behind a block waits in the thread's cache: not all depots are emptied for that. */
 CASE_AFTER(begin, growth_in_place_leaves_most_of_the_depots)
 {

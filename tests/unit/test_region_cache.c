@@ -61,33 +61,6 @@ static bool is_empty(const struct fl_cache *of)
     return of->slot[0].extent == NULL && of->slot[1].extent == NULL;
 }
 
-CASE_AFTER(each, caches_that_were_filled_again_are_emptied_again)
-{
-    struct fl_cache *other[3];
-    for (int i = 0; i < 3; i++) {
-        other[i] = fl_cache_acquire(&region);
-    }
-    for (int round = 0; round < 6; round++) {
-        for (int i = 0; i < 3; i++) {
-            if (round % 3 >= i) {
-                (void)cache_put(other[i], take(KIB(64)));
-                (void)cache_put(other[i], take(KIB(128)));
-            }
-        }
-        give(take(MIB(6))); /* by growth, or by realloc in the odd rounds */
-        if (round % 2 != 0) {
-            struct fl_extent *e = take(KIB(64));
-            (void)fl_region_resize(&region, e, MIB(1));
-            give(e);
-        }
-        (void)fl_region_purge(&region, 0);
-        for (int i = 0; i < 3; i++) {
-            assert_true(is_empty(other[i]));
-        }
-        assert_sound();
-    }
-}
-
 /* Thousands of them cost a request nothing: what is in this one came there past the put. */
 CASE_AFTER(each, a_cache_that_got_nothing_is_not_looked_at)
 {

@@ -105,25 +105,6 @@ CASE_AFTER(begin, a_little_longer_will_do)
     assert_settled();
 }
 
-CASE_AFTER(begin, each_length_has_its_bin)
-{
-    struct fl_extent *e[48];
-    for (size_t i = 0; i < 48; i++) {
-        e[i] = take(KIB(68) + i * KIB(4));
-    }
-    for (size_t i = 0; i < 48; i++) {
-        assert_true(put(e[i]));
-    }
-    assert_int_equal(waiting(), 48);
-    for (size_t i = 48; i-- > 0;) {
-        assert_ptr_equal(take_waiting(KIB(68) + i * KIB(4)), e[i]);
-    }
-    assert_int_equal(own->bytes, 0);
-    for (int i = 0; i < FL_DEPOT_WORDS; i++) {
-        assert_int_equal(own->some[i], 0);
-    }
-}
-
 CASE_AFTER(begin, long_blocks_do_not_wait)
 {
     struct fl_extent *e = take(MIB(1)), *f = take(MIB(1) + KIB(4));
@@ -249,23 +230,6 @@ CASE_AFTER(begin, who_would_sleep_has_a_longer_one)
     assert_int_equal(e->state, FL_EXTENT_LIVE);
     atomic_store(&go_on, 2);
     assert_int_equal(pthread_join(t, NULL), 0);
-    assert_settled();
-}
-
-/* In a reserved window free memory is the child's, too. */
-static int child(void)
-{
-    (void)fl_region_fork_child(&region, cache);
-    bool right = own->word == 0 && waiting() == (is_reserved() ? 1 : 0);
-    return right && fl_region_check(&region) == NULL && take(KIB(64)) != NULL ? 0 : 1;
-}
-
-CASE_AFTER(begin, they_go_through_a_fork)
-{
-    assert_true(put(take(KIB(200))));
-    assert_int_equal(fork_with(child), 0);
-    assert_int_equal(own->word, 0);
-    assert_int_equal(waiting(), is_reserved() ? 1 : 0);
     assert_settled();
 }
 

@@ -81,33 +81,13 @@ CASE_AFTER(plain_begin, growth_prefers_the_run_with_least_to_populate)
     assert_sound();
 }
 
-CASE_AFTER(plain_begin, fit_knows_the_longest_below_each_node)
-{
-    enum { N = 300 };
-    struct fl_extent *e[N];
-    for (size_t i = 0; i < N; i++) {
-        e[i] = take(KIB(4) * (1 + i * 7 % 13));
-    }
-    for (size_t i = 0; i < N; i += 2) {
-        give(e[i]);
-    }
-    for (size_t len = KIB(4); len <= KIB(80); len += KIB(4)) {
-        struct fl_extent *want = fl_tree_lowest(&region.zones.of[0].populated);
-        while (want != NULL && want->len < len) {
-            want = fl_tree_higher(want);
-        }
-        assert_ptr_equal(fl_fit_first(&region.zones.of[0].populated, len, fl_page.base), want);
-    }
-    assert_null(fl_fit_first(&region.zones.of[0].populated, SIZE_MAX - 1, MIB(2)));
-    assert_sound();
-}
-
 CASE_AFTER(plain_begin, a_request_beyond_the_window_is_refused)
 {
     assert_null(take(region.space.window.all.len + fl_page.base));
     assert_null(take(SIZE_MAX - fl_page.base + 1));
     assert_null(take_aligned(KIB(64), (size_t)1 << 62));
     assert_null(take(region.space.window.all.len)); /* its first huge page is no block's */
+    assert_null(fl_fit_first(&region.zones.of[0].populated, SIZE_MAX - 1, MIB(2)));
     assert_sound();
 }
 

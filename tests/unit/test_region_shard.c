@@ -172,20 +172,6 @@ TEST_FROM(shards_begin, a_request_is_served_by_whichever_has_memory)
     assert_int_equal(stats().populated_bytes, populated); /* none grows while the other has some */
 }
 
-/* Neighbours that come back from a depot are joined first. */
-TEST_FROM(shards_begin_one, what_comes_back_together_is_not_zero)
-{
-    struct fl_cache *c = fl_cache_acquire(&region);
-    uintptr_t base = shards_block[0]->base;
-    for (int i = 0; i < BLOCKS; i++) {
-        fill(shards_block[i], 0xee);
-        free_to(c, shards_block[i]);
-    }
-    drain_caches();
-    struct fl_extent *z = take_zeroed(BLOCKS * KIB(256));
-    assert_true(z->base == base && is_filled(z, 0));
-}
-
 /* All locks would be waited for longer. */
 TEST_FROM(shards_begin, one_busy_shard_is_waited_for_sooner_than_all)
 {
