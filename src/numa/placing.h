@@ -14,7 +14,7 @@
 enum { FL_ZONE_NODES = 64, FL_SPREADS = 4, FL_ZONES = 2 * FL_ZONE_NODES + 2 + FL_SPREADS };
 
 /* What a request may get, best first. */
-struct fl_wish {
+struct fl_zonelist {
     uint8_t n;
     uint8_t zone[FL_ZONE_NODES]; /* the next where there is no room in the one before */
     bool on_touch;               /* unpopulated, unless `touched` has it */
@@ -27,7 +27,7 @@ struct fl_placing {
     unsigned nodes;     /* at most FL_ZONE_NODES; 0: one node, and none of these is called */
     size_t alike_below; /* bytes: shorter requests of a thread at one site have one zone */
     /* For the calling thread. No lock held; signal-safe. */
-    void (*wish)(size_t len, struct fl_wish *out);
+    void (*zonelist)(size_t len, struct fl_zonelist *out);
     /* The zone of the kernel's node of that number; `nodes` or more: it is none that is known. */
     unsigned (*zone_of)(int node);
     /* And back: the kernel's number of a node. */

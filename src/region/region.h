@@ -106,7 +106,7 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c);
 void fl_region_divide(struct fl_region *r, const struct fl_placing *p);
 /* The zone that a request of `len` bytes by the calling thread would have first; 0 with one
  * node. No lock held.  Cost: 0.4 us with several. */
-unsigned fl_zone_wish(struct fl_region *r, size_t len);
+unsigned fl_zone_first(struct fl_region *r, size_t len);
 
 /* An extent of at least `len` bytes (a multiple of the base page) at a multiple of `align`
  * (power of two, at least the base page), LIVE, populated unless it is new memory that waits for

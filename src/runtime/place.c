@@ -68,7 +68,7 @@ static unsigned spread_zone(const struct fl_placement *p)
     return 2 * nodes() + 1 + i;
 }
 
-static void wish(size_t len, struct fl_wish *out)
+static void zonelist(size_t len, struct fl_zonelist *out)
 {
     struct fl_numa_request q = {.len = len, .served = atomic_load(&fl_runtime.region.touch.open)};
     struct fl_placement p;
@@ -329,7 +329,7 @@ static FL_APART void divide(struct fl_numa_process *n)
     fl_region_divide(&fl_runtime.region, &(struct fl_placing){
                                              .nodes = nodes(),
                                              .alike_below = alike_below(),
-                                             .wish = wish,
+                                             .zonelist = zonelist,
                                              .zone_of = zone_of,
                                              .number_of = number_of,
                                              .mapped = mapped,

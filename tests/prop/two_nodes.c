@@ -7,7 +7,7 @@
 enum {
     TOUCH = 2 * TWO_NODES,
     SPREAD = TOUCH + 1,
-    SPREAD_EVERY = 16, /* of a thread's wishes: pages in turns; */
+    SPREAD_EVERY = 16, /* of a thread's requests: pages in turns; */
     TOUCH_EVERY = 8,   /* what it touches */
     FULL_EVERY = 64,   /* of the questions for room: there is none */
     PAGES = 1 << 19,   /* of which it is noted where they lie */
@@ -20,16 +20,16 @@ static unsigned turns; /* of the policy; one thread */
 static struct fl_range watched;
 static uint8_t lies[PAGES]; /* a zone; of a page of `watched` */
 
-static void wish(size_t len, struct fl_wish *out)
+static void zonelist(size_t len, struct fl_zonelist *out)
 {
     unsigned node = two_nodes_here;
 
     (void)len;
-    *out = (struct fl_wish){.n = 2, .zone = {(uint8_t)node, (uint8_t)(1 - node)}};
+    *out = (struct fl_zonelist){.n = 2, .zone = {(uint8_t)node, (uint8_t)(1 - node)}};
     if (++asked % SPREAD_EVERY == 0) {
-        *out = (struct fl_wish){.n = 1, .zone = {SPREAD}};
+        *out = (struct fl_zonelist){.n = 1, .zone = {SPREAD}};
     } else if (asked % TOUCH_EVERY == 0) {
-        *out = (struct fl_wish){
+        *out = (struct fl_zonelist){
             .n = 1, .zone = {TOUCH}, .on_touch = true, .touched = (uint8_t)(TWO_NODES + node)};
     }
 }
@@ -102,7 +102,7 @@ static void end(void)
 
 const struct fl_placing two_nodes = {.nodes = TWO_NODES,
                                      .alike_below = 32 * FL_MIB,
-                                     .wish = wish,
+                                     .zonelist = zonelist,
                                      .zone_of = same_zone,
                                      .number_of = same_number,
                                      .mapped = note_map,

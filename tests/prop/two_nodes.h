@@ -1,4 +1,4 @@
-/* A machine with two nodes, for regions on the fake kernel: what a thread wishes for goes by the
+/* A machine with two nodes, for regions on the fake kernel: the zonelist of a thread goes by the
  * node that it stands on. */
 #ifndef FL_TESTS_PROP_TWO_NODES_H
 #define FL_TESTS_PROP_TWO_NODES_H
@@ -12,7 +12,7 @@ extern _Thread_local unsigned two_nodes_here; /* the node of the calling thread 
 
 /* All counts begin anew. */
 void two_nodes_begin(void);
-/* The node that requests on that CPU wish for: half of the CPUs each. */
+/* The first node of requests on that CPU: half of the CPUs each. */
 unsigned two_nodes_of(unsigned cpu);
 /* The policy changes: the other node, from here on. */
 void two_nodes_turn(void);

@@ -166,17 +166,17 @@ unsigned char *stock_chunk(unsigned i)
     return (unsigned char *)region.pages.reserve.span.all.base + i * region.pages.reserve.chunk_len;
 }
 
-const struct fl_region_config stock_wish = {.huge = true, .stock = MIB(64)};
+const struct fl_region_config stock_wanted = {.huge = true, .stock = MIB(64)};
 
 int stock_none(void **state)
 {
-    assert_true(stock_begin(&stock_wish));
+    assert_true(stock_begin(&stock_wanted));
     return 0;
 }
 
 int stock_ready(void **state)
 {
-    assert_true(stock_filled(&stock_wish));
+    assert_true(stock_filled(&stock_wanted));
     return 0;
 }
 

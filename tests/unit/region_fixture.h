@@ -62,7 +62,7 @@ bool stock_filled(const struct fl_region_config *c);
 void assert_stock_at(size_t ready, const char *file, int line);
 unsigned char *stock_chunk(unsigned i);
 /* A stock of 64 MiB, and set-ups of tests that have none of it yet, or all. */
-extern const struct fl_region_config stock_wish;
+extern const struct fl_region_config stock_wanted;
 int stock_none(void **state);
 int stock_ready(void **state);
 /* One call of the worker's, when so much was wanted. */

@@ -118,8 +118,8 @@ CASE_AFTER(each, on_a_cpu_of_no_known_node_nothing_is_kept)
 
 CASE_AFTER(each, a_policy_that_changes_amid_a_request_is_asked_for_anew)
 {
-    struct fl_wish wish;
-    uint32_t site = fl_cache_wish(&region, own, MIB(1), &wish);
+    struct fl_zonelist zonelist;
+    uint32_t site = fl_cache_zonelist(&region, own, MIB(1), &zonelist);
     assert_int_equal(site, FL_SITE_FIRST);
     atomic_store(&own->site, fl_site_void); /* a handler called set_mempolicy(2) */
     fl_cache_settle(own, site, 0);

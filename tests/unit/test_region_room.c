@@ -10,7 +10,7 @@ TEST_FROM(divided_begin, a_full_node_gives_way_to_the_next)
     assert_lies(take_on(0, MIB(4)), 1);
     full[1] = true; /* none has room: as the kernel will have it */
     assert_lies(take_on(0, MIB(4)), 0);
-    assert_false(fl_region_is_bound() && !wished.strict);
+    assert_false(fl_region_is_bound() && !next_zones.strict);
 }
 
 static bool has_room_once_purged(unsigned zone, size_t bytes)
@@ -27,7 +27,7 @@ TEST(what_is_free_of_several_nodes_goes_before_a_full_one_gives_way)
     nmap = 0;
     fl_region_divide(&region, &asked);
     give(take_on(0, MIB(8)));
-    wished = (struct fl_wish){.n = 1, .zone = {SPREAD}};
+    next_zones = (struct fl_zonelist){.n = 1, .zone = {SPREAD}};
     give(take(MIB(16)));
     assert_lies(take_on(1, MIB(4)), 1);
     assert_true(stats().purge_bytes >= MIB(8)); /* a half of that lies there */
@@ -43,7 +43,7 @@ TEST_FROM(divided_begin, holes_of_a_full_node_are_not_filled)
     assert_true(fl_region_purge(&region, 0) >= KIB(512));
     full[0] = true;
     assert_lies(take_on(0, KIB(512)), 1);
-    wished = (struct fl_wish){.n = 1, .zone = {0}, .strict = true};
+    next_zones = (struct fl_zonelist){.n = 1, .zone = {0}, .strict = true};
     assert_null(take(KIB(512)));
 }
 
@@ -54,14 +54,14 @@ TEST_FROM(divided_begin, what_waits_for_its_touch_goes_where_there_is_room)
     full[0] = true;
     assert_lies(take_on(0, MIB(4)), 1);
     assert_lies(take_on(0, MIB(32)), 1);
-    wished = (struct fl_wish){.n = 1, .zone = {0}, .strict = true};
+    next_zones = (struct fl_zonelist){.n = 1, .zone = {0}, .strict = true};
     assert_null(take(MIB(4)));
     assert_true(fl_region_is_bound());
 }
 
 TEST_FROM(divided_begin, a_thread_bound_to_a_full_node_is_refused)
 {
-    wished = (struct fl_wish){.n = 1, .zone = {1}, .strict = true};
+    next_zones = (struct fl_zonelist){.n = 1, .zone = {1}, .strict = true};
     full[1] = true;
     assert_null(take(MIB(4)));
     assert_true(fl_region_is_bound());

@@ -150,7 +150,7 @@ CASE_AFTER(each, a_busy_node_is_waited_for)
 /* What lies on several nodes is no shard's: it is freed under all locks. */
 CASE_AFTER(each, memory_of_several_nodes_is_no_shards)
 {
-    wished = (struct fl_wish){.n = 1, .zone = {SPREAD}};
+    next_zones = (struct fl_zonelist){.n = 1, .zone = {SPREAD}};
     struct fl_extent *e[4];
     for (unsigned i = 0; i < 4; i++) {
         e[i] = take(KIB(256));
@@ -162,7 +162,7 @@ CASE_AFTER(each, memory_of_several_nodes_is_no_shards)
     }
     assert_true(stats().region_locks >= all + 4);
     assert_int_equal(region.zones.of[SPREAD].free.bytes, MIB(2));
-    wished = (struct fl_wish){.n = 1, .zone = {SPREAD}};
+    next_zones = (struct fl_zonelist){.n = 1, .zone = {SPREAD}};
     assert_lies(take(KIB(256)), SPREAD);
     assert_settled();
 }

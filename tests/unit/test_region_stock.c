@@ -19,7 +19,7 @@ static int unasked(void **state)
 
 TEST_FROM(NULL, without_demand_there_is_none)
 {
-    (void)stock_begin(&stock_wish);
+    (void)stock_begin(&stock_wanted);
     size_t mapped = fake_mapped();
     assert_int_equal(fl_region_refill(&region), UINT64_MAX);
     assert_int_equal(fake_mapped(), mapped);
@@ -207,7 +207,7 @@ TEST_WHERE(has_stock, stock_ready, it_goes_back_when_it_has_aged)
 TEST_WHERE(has_stock, NULL, what_is_left_of_it_goes_back_too)
 {
     for (int i = 0; i < 2; i++) {
-        (void)stock_filled(&stock_wish);
+        (void)stock_filled(&stock_wanted);
         size_t usable = fake_usable();
         if (i == 1) {
             memset(stock_chunk(0), 0xcc, MIB(64));
@@ -238,7 +238,7 @@ TEST_WHERE(has_stock, stock_ready, what_the_kernel_does_not_take_back_stays_stoc
 TEST_WHERE(has_stock, NULL, what_cannot_be_filled_is_not_counted)
 {
     for (int i = 0; i < 2; i++) {
-        (void)stock_begin(&stock_wish);
+        (void)stock_begin(&stock_wanted);
         assert_non_null(take(MIB(64)));
         size_t populated = region.held.populated;
         fake.rc[i == 0 ? FAKE_POPULATE : FAKE_MAP_AT] = -ENOMEM;
@@ -250,7 +250,7 @@ TEST_WHERE(has_stock, NULL, what_cannot_be_filled_is_not_counted)
 
 TEST_FROM(NULL, there_is_none_where_it_is_not_wanted)
 {
-    struct fl_region_config c[] = {stock_wish, stock_wish, stock_wish, stock_wish};
+    struct fl_region_config c[] = {stock_wanted, stock_wanted, stock_wanted, stock_wanted};
     c[0].no_stock = true;
     c[1].method = FL_METHOD_NONE;
     c[2].limit = MIB(80); /* 64 are live */
@@ -267,7 +267,7 @@ TEST_FROM(NULL, in_a_reserved_window_there_is_none)
 {
     region_clear();
     fake.no_quiet_addresses = fake.pretend_populate = true;
-    assert_int_equal(fl_region_start(&region, &stock_wish), 0);
+    assert_int_equal(fl_region_start(&region, &stock_wanted), 0);
     assert_non_null(take(MIB(64)));
     (void)fl_region_refill(&region);
     assert_stock(0);

@@ -104,7 +104,7 @@ TEST_WHERE(has_stock, NULL, a_chunk_whose_rest_is_unknown_is_made_anew)
 {
     static const size_t before[] = {KIB(4), MIB(2), MIB(3), MIB(20) - KIB(4)};
     for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
-        (void)stock_filled(&stock_wish);
+        (void)stock_filled(&stock_wanted);
         memset(stock_chunk(0), 0xcc, MIB(64)); /* so that it has pages to leave behind */
         refuse_moves(before[i], -EBUSY);
         struct fl_extent *e = take(MIB(20));
@@ -150,7 +150,7 @@ TEST_WHERE(has_stock, stock_ready, pages_on_their_way_are_in_no_other_block)
     assert_stock(stock()->ready);
     (void)fl_region_purge(&region, 0);
     assert_stock(0);
-    (void)stock_filled(&stock_wish);
+    (void)stock_filled(&stock_wanted);
     memset(stock_chunk(0), 0xcc, MIB(64));
     fake.on_move = others_purge_and_refill;
     e = take_zeroed(MIB(64)); /* all of it is on its way */
@@ -163,7 +163,7 @@ TEST_WHERE(has_stock, stock_ready, pages_on_their_way_are_in_no_other_block)
 
 TEST_WHERE(has_stock, NULL, what_mremap_takes_from_it_is_for_children_too)
 {
-    struct fl_region_config c = stock_wish;
+    struct fl_region_config c = stock_wanted;
     c.method = FL_METHOD_REMAP;
     (void)stock_filled(&c);
     struct fl_extent *e = take_zeroed(MIB(64));

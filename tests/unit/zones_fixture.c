@@ -3,7 +3,7 @@
 #include "unit/cmocka_all.h"
 
 enum { MAPS = 64 };
-struct fl_wish wished;
+struct fl_zonelist next_zones;
 bool full[NODES];
 unsigned lies_on;
 static struct {
@@ -14,10 +14,10 @@ size_t nmap;
 
 unsigned nasked;
 
-static void wish(size_t len, struct fl_wish *out)
+static void zonelist(size_t len, struct fl_zonelist *out)
 {
     nasked++;
-    *out = wished;
+    *out = next_zones;
 }
 
 static void mapped(struct fl_range range, unsigned zone)
@@ -64,7 +64,7 @@ static void fill_end(void)
 
 const struct fl_placing placing = {.nodes = NODES,
                                    .alike_below = MIB(32),
-                                   .wish = wish,
+                                   .zonelist = zonelist,
                                    .mapped = mapped,
                                    .mapped_own = mapped_own,
                                    .has_room = has_room,
@@ -95,12 +95,12 @@ int divided_begin(void **state)
 
 void ask_on(unsigned node)
 {
-    wished = (struct fl_wish){.n = 2, .zone = {(uint8_t)node, (uint8_t)(1 - node)}};
+    next_zones = (struct fl_zonelist){.n = 2, .zone = {(uint8_t)node, (uint8_t)(1 - node)}};
 }
 
 void ask_touched(unsigned node)
 {
-    wished = (struct fl_wish){
+    next_zones = (struct fl_zonelist){
         .n = 1, .zone = {TOUCH}, .on_touch = true, .touched = (uint8_t)(NODES + node)};
 }
 

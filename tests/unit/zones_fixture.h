@@ -1,5 +1,5 @@
-/* A region on two nodes, for tests of its zones: requests wish what the test says, and nodes are
- * full when it says so. */
+/* A region on two nodes, for tests of its zones: requests have the zonelist that the test says, and
+ * nodes are full when it says so. */
 #ifndef FL_TESTS_UNIT_ZONES_FIXTURE_H
 #define FL_TESTS_UNIT_ZONES_FIXTURE_H
 
@@ -7,8 +7,8 @@
 
 enum { NODES = 2, TOUCH = 2 * NODES, SPREAD = 2 * NODES + 1 };
 
-extern struct fl_wish wished; /* of the next requests */
-extern unsigned nasked;       /* times that one asked for it */
+extern struct fl_zonelist next_zones; /* of the next requests */
+extern unsigned nasked;               /* times that one asked for it */
 extern bool full[NODES];
 extern unsigned lies_on; /* what programs touched */
 extern unsigned filling; /* the zone that is filled ahead now; NODES: none */

@@ -138,7 +138,7 @@ bool fl_replay_is_away(struct fl_step_context *c)
         c->steps_away = 0;
         return false;
     }
-    bool away = fl_zone_wish(fl_plan.region, fl_page.huge) != a->inner.outer->zone;
+    bool away = fl_zone_first(fl_plan.region, fl_page.huge) != a->inner.outer->zone;
     c->steps_away = away ? c->steps_away + 1 : 0;
     return c->steps_away >= FL_LONG_SERVICE;
 }

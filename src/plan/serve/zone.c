@@ -1,7 +1,7 @@
 /* Blocks of a step that lie together, by zone, and the layout for those who copy it: where each
  * request's block lies, and memory that stays there.
  *
- * A mark is a wish for the next layout: in a step that is recorded it is noted beside the life, in
+ * A mark is for the next layout: in a step that is recorded it is noted beside the life, in
  * one that is served with the slot, which then has the layout made anew. */
 #include "plan/context.h"
 

@@ -25,14 +25,14 @@ void fl_region_divide(struct fl_region *r, const struct fl_placing *p)
     r->space.pagemap.mapped = r->space.descriptors.span.mapped = p->mapped_own;
 }
 
-unsigned fl_zone_wish(struct fl_region *r, size_t len)
+unsigned fl_zone_first(struct fl_region *r, size_t len)
 {
-    struct fl_wish wish = {.zone = {0}};
+    struct fl_zonelist zonelist = {.zone = {0}};
 
     if (r->zones.placing.nodes != 0) {
-        r->zones.placing.wish(len, &wish);
+        r->zones.placing.zonelist(len, &zonelist);
     }
-    return wish.zone[0];
+    return zonelist.zone[0];
 }
 
 unsigned fl_zone_of_none(const struct fl_region *r)

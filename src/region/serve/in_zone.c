@@ -109,7 +109,7 @@ static struct fl_extent *take_alike(struct fl_region *r, struct fl_fill_plan *g)
 static struct fl_extent *take_sparse(struct fl_region *r, struct fl_fill_plan *g)
 {
     size_t len = g->asked.len, align = g->asked.align;
-    bool beyond = !g->asked.wish->on_touch && fl_left_is_beyond(r, len) &&
+    bool beyond = !g->asked.zonelist->on_touch && fl_left_is_beyond(r, len) &&
                   fl_take_has_room(r, g->asked.zone, len);
     struct fl_extent *e =
         g->supply.sparse || beyond ? fl_take_sparse(r, len, align, g->asked.zone) : NULL;
@@ -124,7 +124,7 @@ static struct fl_extent *take_sparse(struct fl_region *r, struct fl_fill_plan *g
 
 struct fl_extent *fl_take_in_zone_unlocking(struct fl_region *r, struct fl_fill_plan *g)
 {
-    const struct fl_wish *wish = g->asked.wish;
+    const struct fl_zonelist *zonelist = g->asked.zonelist;
     size_t len = g->asked.len;
 
     fl_assert(fl_region_is_locked(r));
@@ -134,9 +134,9 @@ struct fl_extent *fl_take_in_zone_unlocking(struct fl_region *r, struct fl_fill_
     if (FL_UNLIKELY(r->zones.placing.nodes != 0) && g->asked.own != NULL) {
         (void)fl_cache_drain(r, g->asked.own, 0); /* it is about to keep what lies elsewhere */
     }
-    unsigned zone = wish->on_touch ? wish->touched : g->asked.zone;
+    unsigned zone = zonelist->on_touch ? zonelist->touched : g->asked.zone;
     g->supply.sparse =
-        !wish->on_touch && fl_left_is_sparse(r, len) && fl_take_has_room(r, zone, len);
+        !zonelist->on_touch && fl_left_is_sparse(r, len) && fl_take_has_room(r, zone, len);
     struct fl_extent *e = take_populated(r, g, zone);
     for (size_t n = FL_DRAINED_AT_ONCE; e == NULL && fl_cache_drain_some(r, n) != 0;
          n = fl_min(2 * n, SIZE_MAX / 2)) {
@@ -145,7 +145,7 @@ struct fl_extent *fl_take_in_zone_unlocking(struct fl_region *r, struct fl_fill_
     if (e == NULL && fl_sys_is_confined()) { /* more memory is the next allocator's to ask for */
         return NULL;
     }
-    if (e == NULL && wish->on_touch && !fl_refusal_puts_off(g->supply.refusal)) {
+    if (e == NULL && zonelist->on_touch && !fl_refusal_puts_off(g->supply.refusal)) {
         e = take_alike(r, g);
     }
     if (e == NULL && fl_refusal_puts_off(g->supply.refusal)) { /* after a look it may be had */
@@ -154,9 +154,10 @@ struct fl_extent *fl_take_in_zone_unlocking(struct fl_region *r, struct fl_fill_
     if (e == NULL) {
         e = take_sparse(r, g);
     }
-    if (e == NULL && (wish->on_touch || (r->zones.placing.nodes == 0 && fl_touch_wants(r, len)))) {
+    if (e == NULL &&
+        (zonelist->on_touch || (r->zones.placing.nodes == 0 && fl_touch_wants(r, len)))) {
         g->look |= fl_region_note_touch(r, len);
         e = fl_take_lazy(r, len, g->asked.align, g->asked.zone, r->config.wait_for_touch);
     }
-    return e != NULL || wish->on_touch ? e : fl_take_grown_unlocking(r, g);
+    return e != NULL || zonelist->on_touch ? e : fl_take_grown_unlocking(r, g);
 }

@@ -24,23 +24,23 @@ static struct fl_extent *take_in(struct fl_region *r, struct fl_fill_plan *g, un
 }
 
 /* One zone after the other, while it is its node that has no room. */
-static struct fl_extent *take_wished(struct fl_region *r, struct fl_fill_plan *g)
+static struct fl_extent *take_listed(struct fl_region *r, struct fl_fill_plan *g)
 {
-    const struct fl_wish *wish = g->asked.wish;
+    const struct fl_zonelist *zonelist = g->asked.zonelist;
     struct fl_extent *e = NULL;
     unsigned i = 0;
 
     fl_assert(fl_region_is_locked(r));
     do {
-        e = take_in(r, g, wish->zone[i], false);
+        e = take_in(r, g, zonelist->zone[i], false);
         if (e == NULL && g->supply.refusal == FL_REFUSED_NODE &&
-            fl_region_clear_node_unlocking(r, g->asked.len, wish->zone[i])) {
-            e = take_in(r, g, wish->zone[i], false);
+            fl_region_clear_node_unlocking(r, g->asked.len, zonelist->zone[i])) {
+            e = take_in(r, g, zonelist->zone[i], false);
         }
-    } while (e == NULL && g->supply.refusal == FL_REFUSED_NODE && ++i < wish->n);
+    } while (e == NULL && g->supply.refusal == FL_REFUSED_NODE && ++i < zonelist->n);
     if (e == NULL && g->supply.refusal == FL_REFUSED_NODE &&
-        !wish->strict) { /* as the kernel will have it */
-        e = take_in(r, g, wish->zone[0], true);
+        !zonelist->strict) { /* as the kernel will have it */
+        e = take_in(r, g, zonelist->zone[0], true);
     }
     return e;
 }
@@ -51,7 +51,7 @@ static struct fl_extent *take_looking(struct fl_region *r, struct fl_fill_plan *
 {
     fl_assert(fl_region_is_locked(r));
     for (;;) {
-        struct fl_extent *e = take_wished(r, g);
+        struct fl_extent *e = take_listed(r, g);
         bool looks = e == NULL && g->supply.refusal == FL_REFUSED_LOOK && g->asked.seen == NULL;
         if (!looks || !fl_look_unlocking(r)) {
             g->asked.seen = g->supply.wanted != 0 ? g->asked.seen : NULL;
@@ -61,13 +61,13 @@ static struct fl_extent *take_looking(struct fl_region *r, struct fl_fill_plan *
     }
 }
 
-/* The first wished zone whose node has room for what touches will bring; NO_ZONE: none. Lock:
+/* The first zone of the list whose node has room for what touches will bring; NO_ZONE: none. Lock:
  * region; it is released where a node is cleared. */
-static unsigned zone_with_room(struct fl_region *r, size_t len, const struct fl_wish *wish)
+static unsigned zone_with_room(struct fl_region *r, size_t len, const struct fl_zonelist *zonelist)
 {
     fl_assert(fl_region_is_locked(r));
-    for (unsigned i = 0; i < wish->n; i++) {
-        unsigned zone = wish->zone[i];
+    for (unsigned i = 0; i < zonelist->n; i++) {
+        unsigned zone = zonelist->zone[i];
         if (fl_take_has_room(r, zone, len) ||
             (fl_region_clear_node_unlocking(r, fl_min(len, FL_LAZY_FROM_HUGE * fl_page.huge),
                                             zone) &&
@@ -85,7 +85,7 @@ static unsigned zone_with_room(struct fl_region *r, size_t len, const struct fl_
  * allocator. */
 static struct fl_extent *take_refused(struct fl_region *r, struct fl_fill_plan *g)
 {
-    const struct fl_wish *wish = g->asked.wish;
+    const struct fl_zonelist *zonelist = g->asked.zonelist;
     size_t len = g->asked.len;
 
     fl_assert(fl_region_is_locked(r));
@@ -101,12 +101,12 @@ static struct fl_extent *take_refused(struct fl_region *r, struct fl_fill_plan *
     if (fl_refusal_puts_off(g->supply.refusal)) { /* another thread forks */
         return NULL;
     }
-    unsigned zone = zone_with_room(r, len, wish);
-    if (zone == NO_ZONE && wish->strict) {
+    unsigned zone = zone_with_room(r, len, zonelist);
+    if (zone == NO_ZONE && zonelist->strict) {
         g->supply.refusal = FL_REFUSED_NODE;
         return NULL;
     }
-    zone = zone == NO_ZONE ? wish->zone[0] : zone;
+    zone = zone == NO_ZONE ? zonelist->zone[0] : zone;
     if (len >= FL_LAZY_FROM_HUGE * fl_page.huge) {
         return fl_take_lazy(r, len, g->asked.align, zone, r->config.wait_for_touch);
     }
@@ -159,22 +159,22 @@ static void note_taken(struct fl_region *r, struct fl_extent *e, bool zero)
 static FL_APART void begin_request(struct fl_region *r, struct fl_fill_plan *g,
                                    struct fl_cache *own, size_t len, size_t align, bool zero)
 {
-    static const struct fl_wish anywhere = {.n = 1};
+    static const struct fl_zonelist anywhere = {.n = 1};
 
     fl_fill_begin(g);
     g->asked = (struct fl_region_request){.own = own,
                                           .len = len,
                                           .align = align,
                                           .zero = zero,
-                                          .wish = &anywhere,
+                                          .zonelist = &anywhere,
                                           .site = FL_SITE_NONE};
     g->loan.tries = FL_LOANS;
     if (FL_UNLIKELY(r->zones.placing.nodes != 0)) {
-        g->asked.site = fl_cache_wish(r, own, len, &g->wish);
-        g->asked.wish = &g->wish;
+        g->asked.site = fl_cache_zonelist(r, own, len, &g->zonelist);
+        g->asked.zonelist = &g->zonelist;
     } else if (FL_UNLIKELY(fl_shards_open(&r->shards) != 1) && len < FL_SHARDED_BELOW) {
-        g->wish = (struct fl_wish){.n = 1, .zone = {(uint8_t)fl_shard_here(r, own)}};
-        g->asked.wish = &g->wish;
+        g->zonelist = (struct fl_zonelist){.n = 1, .zone = {(uint8_t)fl_shard_here(r, own)}};
+        g->asked.zonelist = &g->zonelist;
     }
 }
 
@@ -203,7 +203,7 @@ static FL_APART void fulfil(struct fl_region *r, struct fl_fill_plan *g, struct 
 
     if (e != NULL && !lazy) {
         fl_fill_carry_out(r, g);
-    } else if (lazy && (g->asked.wish->on_touch || r->zones.placing.nodes == 0) &&
+    } else if (lazy && (g->asked.zonelist->on_touch || r->zones.placing.nodes == 0) &&
                fl_touch_wants(r, e->len)) {
         fl_touch_arm(r, e);
     }
@@ -229,7 +229,7 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
     if (e != NULL) {
         note_taken(r, e, g->asked.zero);
         if (g->asked.own != NULL && FL_UNLIKELY(r->zones.placing.nodes != 0)) {
-            fl_cache_settle(g->asked.own, g->asked.site, g->asked.wish->zone[0]);
+            fl_cache_settle(g->asked.own, g->asked.site, g->asked.zonelist->zone[0]);
         }
     } else {
         r->stats.refused++;

@@ -48,7 +48,7 @@ static FL_APART void say_refused(const struct fl_region *r, size_t len, int rc)
 /* LIVE, with ordinary pages mapped. */
 static struct fl_extent *take_addresses(struct fl_region *r, size_t len, size_t align)
 {
-    unsigned zone = fl_zone_wish(r, len);
+    unsigned zone = fl_zone_first(r, len);
 
     if (!fl_region_lock_unless_forking(r)) {
         return NULL;

@@ -106,7 +106,7 @@ static void enlist(struct fl_region *r, struct fl_inner *in)
 int fl_inner_open(struct fl_region *r, struct fl_inner *in, size_t len)
 {
     size_t granules = len >> in->shift;
-    unsigned zone = fl_zone_wish(r, fl_page.huge);
+    unsigned zone = fl_zone_first(r, fl_page.huge);
     int rc = 0;
 
     fl_assert(in->shift >= fl_page.shift && granules != 0 && in->outer == NULL);

@@ -98,7 +98,7 @@ static unsigned zone_for(struct fl_region *r, int node)
     unsigned zone =
         r->zones.placing.nodes != 0 && node >= 0 ? r->zones.placing.zone_of(node) : FL_ZONES;
 
-    return zone < r->zones.placing.nodes ? zone : fl_zone_wish(r, fl_page.huge);
+    return zone < r->zones.placing.nodes ? zone : fl_zone_first(r, fl_page.huge);
 }
 
 /* Lock: region. */

@@ -37,7 +37,7 @@ struct fl_run {
 struct fl_region_request {
     struct fl_cache *own; /* the thread's; NULL: none */
     size_t len, align;
-    const struct fl_wish *wish;
+    const struct fl_zonelist *zonelist;
     uint32_t site; /* the calling thread's */
     bool zero;
     bool to_stay;  /* it is kept from step to step: what is free elsewhere goes there first */
@@ -109,9 +109,9 @@ struct fl_fill_plan {
     struct fl_supply supply;
     struct fl_fill_account account;
     /* Each is written before it is read. */
-    struct fl_wish wish;    /* of the thread's, where it has one */
-    struct fl_run run;      /* that is carved */
-    struct fl_filling done; /* while it is carried out */
+    struct fl_zonelist zonelist; /* of the thread's, where it has one */
+    struct fl_run run;           /* that is carved */
+    struct fl_filling done;      /* while it is carried out */
 };
 
 /* A plan that the caller has until it returns it; NULL: all are lent. Threads: any, no lock wanted;

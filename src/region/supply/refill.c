@@ -102,8 +102,8 @@ static bool claim_span(struct fl_region *r)
     fl_assert(!fl_region_is_locked(r));
     if (s->chunk_len == 0) { /* which the worker alone changes */
         struct fl_vspace span;
-        size_t wish = fl_max(r->config.stock, r->pressure.total / 8) / FL_RESERVE_CHUNKS;
-        size_t chunk_len = fl_max(fl_align_up(wish, fl_page.huge), chunk_least);
+        size_t wanted = fl_max(r->config.stock, r->pressure.total / 8) / FL_RESERVE_CHUNKS;
+        size_t chunk_len = fl_max(fl_align_up(wanted, fl_page.huge), chunk_least);
         bool claimed = fl_vspace_claim(&span, chunk_len * FL_RESERVE_CHUNKS, fl_page.huge,
                                        fl_range_end(r->space.descriptors.span.all) +
                                            fl_holes_table_len(r->space.window.all.len),

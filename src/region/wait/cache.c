@@ -10,18 +10,19 @@
 
 _Atomic uint32_t fl_site[FL_CPU_IDS];
 
-static uint32_t ask(struct fl_region *r, size_t len, struct fl_wish *out)
+static uint32_t ask(struct fl_region *r, size_t len, struct fl_zonelist *out)
 {
     uint32_t before = fl_site_here();
 
     atomic_thread_fence(memory_order_acquire); /* pairs with the release of a new site */
-    r->zones.placing.wish(len, out);
+    r->zones.placing.zonelist(len, out);
     bool tells = before >= FL_SITE_FIRST && !out->on_touch && len < r->zones.placing.alike_below &&
                  fl_site_here() == before;
     return tells ? before : FL_SITE_NONE;
 }
 
-uint32_t fl_cache_wish(struct fl_region *r, struct fl_cache *own, size_t len, struct fl_wish *out)
+uint32_t fl_cache_zonelist(struct fl_region *r, struct fl_cache *own, size_t len,
+                           struct fl_zonelist *out)
 {
     if (own != NULL) {
         atomic_store_explicit(&own->site, FL_SITE_NONE, memory_order_relaxed);
@@ -45,10 +46,10 @@ void fl_cache_settle(struct fl_cache *c, uint32_t site, unsigned zone)
 
 void fl_cache_recall(struct fl_region *r, struct fl_cache *c, size_t len)
 {
-    struct fl_wish wish;
-    uint32_t site = ask(r, len, &wish);
+    struct fl_zonelist zonelist;
+    uint32_t site = ask(r, len, &zonelist);
 
-    if (site != FL_SITE_NONE && wish.zone[0] != c->zone) {
+    if (site != FL_SITE_NONE && zonelist.zone[0] != c->zone) {
         atomic_store_explicit(&c->site, fl_site_void, memory_order_relaxed);
     }
 }

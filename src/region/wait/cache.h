@@ -6,7 +6,7 @@
 #include "stats/stats.h"
 
 struct fl_region;
-struct fl_wish;
+struct fl_zonelist;
 
 enum { FL_CACHE_SLOTS = 4 };
 
@@ -129,7 +129,8 @@ static inline bool fl_cache_takes(const struct fl_cache *c, const struct fl_exte
  * thread's CPU and policy of now; from here on the cache `own` (NULL: none) keeps and serves
  * nothing. Returns the site at which that is so for the thread's next requests, too;
  * FL_SITE_NONE: it says nothing of them. */
-uint32_t fl_cache_wish(struct fl_region *r, struct fl_cache *own, size_t len, struct fl_wish *out);
+uint32_t fl_cache_zonelist(struct fl_region *r, struct fl_cache *own, size_t len,
+                           struct fl_zonelist *out);
 /* The cache, empty by now, keeps what lies in that zone while its thread is at the site; unless
  * the policy has changed since. */
 void fl_cache_settle(struct fl_cache *c, uint32_t site, unsigned zone);
