@@ -171,7 +171,9 @@ function(fl_victim)
         add_executable(${V_NAME} ${V_SOURCES})
     endif()
     # -fno-builtin: the compiler must not remove an allocation that the victim exists to make.
-    target_compile_options(${V_NAME} PRIVATE -fno-builtin ${V_OPTIONS})
+    # -U: what some distributions define by default aborts where a victim writes to all of
+    # malloc_usable_size.
+    target_compile_options(${V_NAME} PRIVATE -fno-builtin -U_FORTIFY_SOURCE ${V_OPTIONS})
     target_compile_definitions(${V_NAME} PRIVATE _GNU_SOURCE)
     target_include_directories(${V_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/tests)
     target_link_libraries(${V_NAME} PRIVATE Threads::Threads ${CMAKE_DL_LIBS} ${V_LIBS})
