@@ -4,7 +4,7 @@
 #include "unit/fake_sys.h"
 #include "unit/numa_fixture.h"
 
-#include <numaif.h>
+#include <linux/mempolicy.h>
 
 enum { WEIGHTED = 6, RELATIVE = 1 << 14, STATIC = 1 << 15 };
 
