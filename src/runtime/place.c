@@ -255,7 +255,7 @@ static void fill_end(void)
     }
 }
 
-void fl_place_stations(void)
+void fl_place_note_sites(void)
 {
     static _Atomic uint32_t changes;                                      /* since boot */
     uint32_t from = FL_SITE_FIRST + (atomic_fetch_add(&changes, 1) << 8); /* more than nodes */
@@ -274,7 +274,7 @@ uint64_t fl_place_refresh(struct fl_region *r)
 {
     (void)r;
     if (fl_numa_refresh(&fl_runtime.numa)) {
-        fl_place_stations();
+        fl_place_note_sites();
     }
     return FL_JOB_IDLE;
 }
@@ -325,7 +325,7 @@ static FL_APART void divide(struct fl_numa_process *n)
         fl_topology_ids(&n->topology, (uint64_t)1 << i, &place.ids[i]);
         (void)fl_topology_cpus(&n->topology, i, n->root, &n->scratch, &place.cpus[i]);
     }
-    fl_place_stations();
+    fl_place_note_sites();
     fl_region_divide(&fl_runtime.region, &(struct fl_placing){
                                              .nodes = nodes(),
                                              .alike_below = alike_below(),

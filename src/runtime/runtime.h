@@ -136,7 +136,7 @@ void fl_place_note_launch(void);
 void fl_place_start(void);
 /* Each CPU gets the word of its node, and another one whenever what decides on nodes has changed.
  * Threads: boot, then the worker. */
-void fl_place_stations(void);
+void fl_place_note_sites(void);
 /* A job of the worker's: what an administrator may have changed. */
 uint64_t fl_place_refresh(struct fl_region *r);
 /* See struct fl_placing. look: the worker's, before it fills the zone. */

@@ -22,7 +22,7 @@ enum fl_worker_state {
     FL_WORKER_ASLEEP,  /* woken by a signal, and by its sources */
     /* Will look at every job. What took it out of ASLEEP sends its signal, or just did. */
     FL_WORKER_CALLED,
-    FL_WORKER_LEAVING, /* the same, but it ends */
+    FL_WORKER_ENDING, /* the same, but it ends */
 };
 
 enum { FL_WORKER_JOBS = 12, FL_WORKER_SOURCES = 8 };

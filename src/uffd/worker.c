@@ -1,4 +1,4 @@
-/* Starting, sleeping, being called and leaving.
+/* Starting, sleeping, being called and ending.
  *
  * No call is lost: it changes the state, and the thread falls asleep by changing it too. Out of
  * ASLEEP the caller sends one signal, which the thread takes before it goes on. So it never ends
@@ -217,7 +217,7 @@ static void end(struct fl_worker *w)
 {
     go_deaf(w);
     fl_region_set_worker(w->region, false);
-    (void)change(w, FL_WORKER_LEAVING, FL_WORKER_NONE);
+    (void)change(w, FL_WORKER_ENDING, FL_WORKER_NONE);
 }
 
 static void worker_main(void *arg)
@@ -235,8 +235,8 @@ static void worker_main(void *arg)
             fl_jobs_call(w);
         }
         uint64_t due = fl_jobs_run(w);
-        stays = atomic_load(&w->state) != FL_WORKER_LEAVING && sleep_until(w, due) &&
-                atomic_load(&w->state) != FL_WORKER_LEAVING;
+        stays = atomic_load(&w->state) != FL_WORKER_ENDING && sleep_until(w, due) &&
+                atomic_load(&w->state) != FL_WORKER_ENDING;
     }
     end(w);
 }
@@ -320,7 +320,7 @@ void fl_worker_call(struct fl_worker *w, bool may_allocate)
         return;
     }
     /* Before the state changes: a job that runs because of that may raise it again. */
-    atomic_store(&w->region->wants_worker, state == FL_WORKER_LEAVING);
+    atomic_store(&w->region->wants_worker, state == FL_WORKER_ENDING);
     for (bool called = false; !called; state = atomic_load(&w->state)) {
         called = state == FL_WORKER_RUNNING  ? change(w, FL_WORKER_RUNNING, FL_WORKER_CALLED)
                  : state == FL_WORKER_ASLEEP ? call_asleep(w)
@@ -336,12 +336,12 @@ static bool ask_to_leave(struct fl_worker *w)
 {
     for (;;) {
         uint32_t state = atomic_load(&w->state);
-        if (state == FL_WORKER_NONE || state == FL_WORKER_LEAVING) {
+        if (state == FL_WORKER_NONE || state == FL_WORKER_ENDING) {
             return false;
         }
         if (state == FL_WORKER_STARTING) {
             (void)fl_call(SYS_sched_yield);
-        } else if (change(w, state, FL_WORKER_LEAVING)) {
+        } else if (change(w, state, FL_WORKER_ENDING)) {
             return state == FL_WORKER_ASLEEP;
         }
     }

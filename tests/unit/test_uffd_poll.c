@@ -131,7 +131,7 @@ CASE(one_that_never_comes_is_not_waited_for_for_ever)
 {
     worker_start();
     uint32_t asleep = FL_WORKER_ASLEEP;
-    assert_true(atomic_compare_exchange_strong(&worker.state, &asleep, FL_WORKER_LEAVING));
+    assert_true(atomic_compare_exchange_strong(&worker.state, &asleep, FL_WORKER_ENDING));
     while (guests.ended == 0) {
         pass_ns(TICK_NS);
         sched_yield();
@@ -149,7 +149,7 @@ CASE(a_retired_one_ends)
 
 static void *let_it_be_sent(void *arg)
 {
-    await_state(FL_WORKER_LEAVING);
+    await_state(FL_WORKER_ENDING);
     atomic_store(&fake_events.wake_send_rc, 0);
     return arg;
 }
