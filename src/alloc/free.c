@@ -78,8 +78,7 @@ static FL_APART void free_extent(struct fl_extent *e)
     size_t longest = atomic_load_explicit(&r->cache_max, memory_order_relaxed);
 
     fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED && fl_extent_is_sound(e) && e->noted == 0);
-    atomic_store_explicit(&e->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed),
-                          memory_order_relaxed);
+    atomic_store_explicit(&e->epoch, fl_region_epoch(r), memory_order_relaxed);
     if (FL_UNLIKELY(c == NULL || !fl_may_keep(e, longest) || (e->left & FL_LEFT_UNSEEN) != 0)) {
         free_slowly(c, e);
         return;

@@ -318,8 +318,7 @@ bool fl_harden_free(void *p)
     struct fl_extent *e = fl_harden_find(p);
     int saved = errno;
 
-    if (e == NULL ||
-        !fl_extent_claim(e, atomic_load_explicit(&fl_harden.region->epoch, memory_order_relaxed))) {
+    if (e == NULL || !fl_extent_claim(e, fl_region_epoch(fl_harden.region))) {
         return false;
     }
     fl_tell_end(0, 0, e->sample); /* there are no plans */

@@ -9,8 +9,7 @@
 static bool memory_moves(void)
 {
     fl_region_prove(fl_plan.region);
-    return atomic_load_explicit(&fl_plan.region->pages.move.method, memory_order_relaxed) !=
-           FL_METHOD_NONE;
+    return fl_region_moves_pages(fl_plan.region);
 }
 
 /* Has it blocks that are to lie together, whatever that takes? */

@@ -81,7 +81,8 @@ struct fl_region {
     struct fl_zones zones;
     struct fl_extent_list isolated, pinned; /* ISOLATED; PINNED */
     struct fl_caches caches;
-    struct fl_held held;
+    /* Each shard's unlock reads caches.deferred, each holder of all locks writes this. */
+    _Alignas(FL_CACHE_LINE) struct fl_held held;
     struct fl_budget budget;
     struct fl_pressure pressure;
     struct fl_history history;
@@ -166,7 +167,7 @@ static inline bool fl_region_is_tight(const struct fl_region *r)
     return atomic_load_explicit(&r->tight, memory_order_relaxed);
 }
 
-/* Ticks of the worker: what is freed now is as old as that. */
+/* Ticks so far: what is freed now is as old as that. */
 static inline uint32_t fl_region_epoch(const struct fl_region *r)
 {
     return atomic_load_explicit(&r->epoch, memory_order_relaxed);

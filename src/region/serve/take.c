@@ -20,6 +20,7 @@ static struct fl_extent *take_in(struct fl_region *r, struct fl_fill_plan *g, un
     fl_fill_again(g);
     g->asked.zone = (uint8_t)zone;
     g->asked.any_room = any_room;
+    g->asked.on_touch = false;
     return fl_take_in_zone_unlocking(r, g);
 }
 

@@ -16,8 +16,8 @@ struct fl_extent *fl_take_plain(struct fl_region *r, struct fl_cache *own, size_
 /* fl_region_take where there is more to be decided than which free extent it is. */
 struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t len, size_t align,
                                bool zero);
-/* In g->asked.zone, as g->supply.sparse and what is free there allow; NULL: g->supply.refusal says
- * why. */
+/* In g->asked.zone, and where touches decide first from what is free in zonelist->touched. Sets
+ * g->supply.sparse. NULL: g->supply.refusal says why. */
 struct fl_extent *fl_take_in_zone_unlocking(struct fl_region *r, struct fl_fill_plan *g);
 /* Carved from EMPTY addresses alone. */
 struct fl_extent *fl_take_grown_unlocking(struct fl_region *r, struct fl_fill_plan *g);

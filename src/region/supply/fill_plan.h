@@ -135,7 +135,7 @@ _Static_assert(offsetof(struct fl_todo, hidden) + sizeof((struct fl_todo *)NULL)
                    sizeof(struct fl_todo),
                "lists are the last members");
 
-/* Nothing is planned yet, or any more, for what is asked. A fill plan is 1.4 KiB: to clear, or
+/* Nothing is planned yet, or any more, for what is asked. A fill plan is 1.7 KiB: to clear, or
  * copy, all of it costs more than the rest of a request. */
 static inline void fl_fill_again(struct fl_fill_plan *g)
 {
