@@ -10,6 +10,7 @@ import datetime
 import json
 import math
 import os
+import shlex
 import statistics
 import struct
 import subprocess
@@ -74,7 +75,8 @@ class Bars:
         self.name, self.args, self.rows, self.workloads, self.tables = name, args, [], {}, []
         asked = [[key.replace("_", "-"), value] for key, value in vars(args).items()
                  if key not in ("out", "build", "dir") and value not in (None, False)]
-        self.asked = " ".join([f"bench/{name}", *(f"--{k}" if v is True else f"--{k} {v}" for k, v in asked)])
+        self.asked = shlex.join([f"bench/{name}", *(word for k, v in asked if v != ""
+                                                    for word in ([f"--{k}"] if v is True else [f"--{k}", str(v)]))])
 
     def row(self, what, value, limit, met, unit="", note=""):
         """`met` None: a figure without a bar. `value` infinite: it never came to that."""
