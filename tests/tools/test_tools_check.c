@@ -204,6 +204,16 @@ enum {
 #undef X
 };
 
+/* As a word of --json's it would be lost. */
+CASE(json_writes_over_no_program)
+{
+    const char *program = copy_of(FL_WAITING, "program", 0755);
+    fl_child_ends(125, ARGV(FL_LAUNCHER, "--check", "--json", program), NULL);
+    assert_says(output.err, "program' is no name for a file to be written");
+    fl_child_run(ARGV("cmp", FL_WAITING, program), NULL);
+    assert_int_equal(output.status, 0);
+}
+
 CASE(json_has_a_schema_and_all_of_it)
 {
     CHECK("--json=-", copy_of(FL_WAITING, "no\xff\xfeutf8", 0755));

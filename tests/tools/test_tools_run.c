@@ -68,7 +68,7 @@ CASE(output_goes_to_the_file_named)
     close(fd);
     unlink(path);
     RUN(125, "--json", "-o", path, "--", "true");
-    assert_says(output.err, "'-o' is no file's name");
+    assert_says(output.err, "'-o' is no name for a file to be written");
     assert_int_not_equal(access(path, F_OK), 0);
     RUN(125, "--json", "/nonexistent/folder/file", "--", "true");
 }

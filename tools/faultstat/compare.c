@@ -28,12 +28,14 @@ struct options {
 static const char doc[] =
     "Run CMD under several allocators, interleaved, and print the medians and a verdict.\v"
     "LIST is NAME,NAME,... of "
-#define X(name, file, libraries, variable, value) name ", "
+#define X(name, ...) name ", "
+#define TUNED(name, ...) name ", " name "-tuned, "
 #include "faultstat/replacements.def"
 #undef X
-    "and own, which is the allocator that the program brings along; glibc-tuned and jemalloc-tuned "
-    "have their strongest settings (default: " FL_PEERS_DEFAULT
-    "). NAME=/path/lib.so names another one, "
+#undef TUNED
+    "own (default: " FL_PEERS_DEFAULT
+    "). own is what the program has by itself; NAME-tuned has the "
+    "strongest settings. NAME=/path/lib.so names another one, "
     "NAME=BASE,ENV=VALUE,... a variant; each takes a -a of its own. Allocators that are absent are "
     "named and skipped. Standard input that is a file or a pipe is replayed to each run. A last "
     "line 'SUMMARY {json}' of CMD's output goes into the JSON. Exit status 1: a run failed, or an "
@@ -122,13 +124,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         o->input = arg;
         return 0;
     case 'j':
-        o->path[FL_FORM_JSON] = arg;
+        o->path[FL_FORM_JSON] = fl_options_file(state, arg);
         return 0;
     case FL_KEY_CSV:
-        o->path[FL_FORM_CSV] = arg;
+        o->path[FL_FORM_CSV] = fl_options_file(state, arg);
         return 0;
     case FL_KEY_MARKDOWN:
-        o->path[FL_FORM_MARKDOWN] = arg;
+        o->path[FL_FORM_MARKDOWN] = fl_options_file(state, arg);
         return 0;
     case ARGP_KEY_ARG:
         o->comparison->plan.command = &state->argv[state->next - 1];

@@ -9,6 +9,7 @@
 
 #include <argp.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,12 +36,25 @@ static const struct argp_option option[] = {
     {0},
 };
 
+/* What a rank wrote: as a word of --json's it would be lost. */
+static bool is_record(const char *path)
+{
+    json_t *root = strcmp(path, "-") != 0 ? json_load_file(path, 0, NULL) : NULL;
+    const char *kind = json_string_value(json_object_get(root, "kind"));
+    bool is_one = kind != NULL && strcmp(kind, "run") == 0;
+    json_decref(root);
+    return is_one;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct options *o = state->input;
     switch (key) {
     case 'j':
         o->json = fl_options_file(state, arg);
+        if (is_record(arg)) {
+            argp_error(state, "'%s' is a record of run's: it would be written over", arg);
+        }
         return 0;
     case ARGP_KEY_ARG:
         o->file = &state->argv[state->next - 1];

@@ -44,6 +44,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case 'j':
         o->json = fl_options_file(state, arg);
+        if (parse_pid(arg) != 0) {
+            argp_error(state, "--json=FILE names a file, and '%s' is a process", arg);
+        }
         return 0;
     case ARGP_KEY_ARGS:
         o->pid = state->argv + state->next;

@@ -1,6 +1,8 @@
 /* Parsing with a message for the user. */
 #include "faultstat/options.h"
 
+#include "launcher/find.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -26,8 +28,8 @@ double fl_options_seconds(struct argp_state *state, const char *text)
 
 const char *fl_options_file(struct argp_state *state, const char *text)
 {
-    if (text[0] == '-' && text[1] != '\0') {
-        argp_error(state, "'%s' is no file's name", text);
+    if ((text[0] == '-' && text[1] != '\0') || fl_is_program(text)) {
+        argp_error(state, "'%s' is no name for a file to be written", text);
     }
     return text;
 }

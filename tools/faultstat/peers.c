@@ -32,7 +32,6 @@ static void set_base(struct fl_peer *peer, const char *base)
 {
     bool is_tuned;
     const struct fl_replacement *r = fl_replacement_find(base, &is_tuned);
-    peer->is_any = strcmp(base, OWN) == 0;
     if (r != NULL) {
         memcpy(peer->candidate, r->library, sizeof(peer->candidate));
     } else if (!peer->is_any) {
@@ -44,6 +43,7 @@ static void set_base(struct fl_peer *peer, const char *base)
 }
 
 /* Start a peer from nothing: no preload, and none of the variables that tune an allocator here.
+ * What the program has by itself keeps those that the user has set.
  *   base   a known one, or the path of its library; kept. */
 static struct fl_peer *add_peer(struct fl_peers *peers, const char *name, const char *base)
 {
@@ -53,9 +53,12 @@ static struct fl_peer *add_peer(struct fl_peers *peers, const char *name, const 
     struct fl_peer *peer = &peers->peer[peers->count++];
     memset(peer, 0, sizeof(*peer));
     snprintf(peer->name, sizeof(peer->name), "%s", name);
-    (void)add_env(peer, "LD_PRELOAD", NULL);
-    (void)add_env(peer, "GLIBC_TUNABLES", NULL);
-    (void)add_env(peer, "MALLOC_CONF", NULL);
+    peer->is_any = strcmp(base, OWN) == 0;
+    (void)add_env(peer, "LD_PRELOAD", peer->is_any ? getenv("LD_PRELOAD") : NULL);
+    if (!peer->is_any) {
+        (void)add_env(peer, "GLIBC_TUNABLES", NULL);
+        (void)add_env(peer, "MALLOC_CONF", NULL);
+    }
     for (size_t i = 0; i < peers->common_count; i++) {
         (void)add_env(peer, peers->common[i].name, peers->common[i].value);
     }

@@ -6,15 +6,17 @@
     {                                                                                              \
         __VA_ARGS__                                                                                \
     }
-#define X(name, file, libraries, variable, value) {name, file, libraries, variable, value},
+#define X(name, file, libraries) {name, file, libraries, "", ""},
+#define TUNED(name, file, libraries, variable, value) {name, file, libraries, variable, value},
 static const struct fl_replacement replacement[] = {
 #include "faultstat/replacements.def"
 };
 #undef X
+#undef TUNED
 
 enum { COUNT = sizeof(replacement) / sizeof(replacement[0]) };
 
-static const char TUNED[] = "-tuned";
+static const char tuned[] = "-tuned";
 
 const struct fl_replacement *fl_replacement_find(const char *name, bool *is_tuned)
 {
@@ -22,7 +24,7 @@ const struct fl_replacement *fl_replacement_find(const char *name, bool *is_tune
         const struct fl_replacement *r = &replacement[i];
         size_t len = strlen(r->name);
         *is_tuned = r->variable[0] != '\0' && strncmp(name, r->name, len) == 0 &&
-                    strcmp(name + len, TUNED) == 0;
+                    strcmp(name + len, tuned) == 0;
         if (*is_tuned || strcmp(name, r->name) == 0) {
             return r;
         }

@@ -142,3 +142,16 @@ bool fl_find_preload(const char *program)
     }
     return true;
 }
+
+/* A file without a name has all rights, too. */
+bool fl_is_program(const char *path)
+{
+    char head[4] = "";
+    FILE *file = access(path, X_OK) == 0 ? fopen(path, "re") : NULL;
+    size_t len = file != NULL ? fread(head, 1, sizeof(head), file) : 0;
+    if (file != NULL) {
+        fclose(file);
+    }
+    return (len == 4 && memcmp(head, "\177ELF", 4) == 0) ||
+           (len >= 2 && memcmp(head, "#!", 2) == 0);
+}

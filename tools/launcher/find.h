@@ -25,4 +25,7 @@ int fl_find_preloadable(char path[PATH_MAX]);
  * error, which begins with `program`, says why not.  Threads: one. */
 bool fl_find_preload(const char *program);
 
+/* May it be run, and does it begin as a program or a script does? */
+bool fl_is_program(const char *path);
+
 #endif
