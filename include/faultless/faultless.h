@@ -122,7 +122,8 @@ FL_API int64_t fl_release(size_t keep);
  *   limit      free memory beyond it goes back at once; blocks stay
  *   eager_max  for requests from then on
  *   steps      off: those that have begun end as they would have, none begins, and what their plans
- *              hold goes back by its age. Hardened, or with plan in FAULTLESS_DISABLE, none begins
+ *              hold, but for mirrors (gpu.h), goes back by its age. Hardened, or with plan in
+ *              FAULTLESS_DISABLE, none begins
  *   stats      what is said last counts, at exit; %h and %r want the environment, as getenv(3) does
  *              The names of a process may have 4 KiB in all: one that is new then is -EINVAL
  * 0; -ENOENT: there is no such option; -EPERM: it is read at the start alone; -EINVAL or -ERANGE:
@@ -147,9 +148,9 @@ FL_API int fl_option_set(const char *name, const char *value);
  * goes with them: each thread then has memory of its own. */
 struct fl_step_context;
 
-/* A new context in `*out`. 0; -ENOSYS when steps are off (FAULTLESS_STEPS=off, or the process is
- * not served at all); -ENOMEM: no more contexts (1,024) or no memory; -EINVAL: `out` is
- * NULL.  Threads: any.  Signals: not safe. */
+/* A new context in `*out`. 0; -ENOSYS when steps are off (FAULTLESS_STEPS=off, fl_option_set) or
+ * the process is not served at all; -ENOMEM: no more contexts (1,024) or no memory; -EINVAL: `out`
+ * is NULL.  Threads: any.  Signals: not safe. */
 FL_API int fl_step_new(struct fl_step_context **out);
 /* Its plans are forgotten; blocks stay. 0; -EBUSY when a thread is in it; -EINVAL for NULL;
  * -ENOSYS.  Threads: any.  Signals: not safe. */

@@ -218,7 +218,8 @@ FL_API void fl_gpu_mirror_defaults(struct fl_gpu_mirror_options *o);
  * thread's. */
 FL_API int fl_gpu_mirror_input(const void *block);
 /* Without a device (`gpu` NULL), or where its driver refuses to register the range, the mirror has
- * its host side alone: twins are 0 and copies say -ENODEV. -ENODATA: the context has no plan yet;
+ * its host side alone: twins are 0 and copies say -ENODEV. -ENODATA: the context has no plan yet,
+ * or steps were switched off (fl_option_set);
  * -EBUSY: its plan has a mirror. A mirror's range is never malloc's own, unless it is a plan's
  * arena; nothing moves it, takes its pages or lends them to children.
  * Threads: one at a time for one mirror; ranges are copied by any.  Signals: not safe. */

@@ -292,11 +292,11 @@ static void say_at_exit(enum where where)
     struct fl_summary s = {.values = &r->values,
                            .pid = fl_call_pid(),
                            .program = r->program,
-                           .resident_peak = resident_peak(r->text, sizeof r->text),
                            .threshold = fl_runtime.options.value[FL_OPTION_threshold],
                            .shadowed_by = is_shadowed(&r->values) ? fl_runtime.shadowed_by : NULL};
     if (r->values.requests != 0) {
         measure(&s);
+        s.resident_peak = resident_peak(r->text, sizeof r->text);
         s.thp_refused = is_thp_refused();
     }
     fl_stats_format_summary(&s, &t);

@@ -243,6 +243,10 @@ static void memory_that_is_held_stays(void **state)
     loop_declared(&usual, NULL, 1);
     assert_int_equal(fl_plan_layout(NULL, &p, NULL, 0), 0);
     assert_true(p.opening != held.opening);
+    fl_plan_set_on(false);
+    assert_int_equal(fl_plan_layout(NULL, &p, NULL, 0), -ENODATA);
+    fl_plan_set_on(true);
+    assert_int_equal(fl_plan_layout(NULL, &p, NULL, 0), 0);
     loop_over(&usual);
 }
 

@@ -220,7 +220,8 @@ static int look_and_hold(struct fl_step_context *c, struct fl_plan_layout *out,
     bool is_mine = entered || none == self; /* else another thread is in it */
     if (is_mine && !atomic_exchange_explicit(&c->inside, true, memory_order_relaxed)) {
         atomic_signal_fence(memory_order_seq_cst);
-        rc = c->who.open ? look(c, out, place, room) : -EINVAL;
+        bool ends = entered && !atomic_load(&fl_plan.config.on); /* no step will fill it anew */
+        rc = !c->who.open ? -EINVAL : ends ? -ENODATA : look(c, out, place, room);
         if (c->who.open) {
             atomic_store(&c->who.asked, true);
         }
