@@ -13,8 +13,8 @@ enum { FL_PEER_CANDIDATES = FL_REPLACEMENT_LIBRARIES, FL_PEER_COMMON_MAX = 16 };
 
 #define FL_PEERS_DEFAULT "glibc,glibc-tuned,jemalloc,jemalloc-tuned,tcmalloc,mimalloc,faultless"
 
-/* Q1: env[0] is LD_PRELOAD: the user's for is_any, else a removal until fl_peers_probe has found the
- * library; then it points to `library`, so a peer is not copied after that. */
+/* Q1: env[0] is LD_PRELOAD: the user's for is_any, else a removal until fl_peers_probe has found
+ * the library; then it points to `library`, so a peer is not copied after that. */
 struct fl_peer {
     char name[FL_PEER_NAME];
     const char *candidate[FL_PEER_CANDIDATES]; /* libraries to try, in order; none for glibc */
