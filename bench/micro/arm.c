@@ -80,15 +80,9 @@ static void note(struct samples *s, double ms)
     }
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(struct samples *s)
 {
-    qsort(s->us, s->n, sizeof(s->us[0]), compare);
+    fl_bench_sort(s->us, s->n);
     return s->n == 0 ? -1 : s->us[s->n / 2];
 }
 

@@ -60,6 +60,18 @@ long fl_bench_faults(void)
     return usage.ru_minflt;
 }
 
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+void fl_bench_sort(double *value, size_t n)
+{
+    qsort(value, n, sizeof *value, by_size);
+}
+
 void fl_bench_sleep_ms(long ms)
 {
     struct timespec t = {ms / 1000, ms % 1000 * 1000000};

@@ -26,6 +26,9 @@ long fl_bench_faults(void);
 
 void fl_bench_sleep_ms(long ms);
 
+/* The least first. */
+void fl_bench_sort(double *value, size_t n);
+
 /* Bytes of the process that are in memory; without /proc the end, with status 1. */
 size_t fl_bench_rss(void);
 

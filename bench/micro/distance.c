@@ -29,13 +29,6 @@ static const size_t distance[] = {64 * MIB,
                                   1024 * MIB + 64 * KIB};
 enum { DISTANCES = sizeof distance / sizeof *distance };
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static double time_of(const float *from, float *to, size_t n)
 {
     double begin = fl_bench_ms();
@@ -73,7 +66,7 @@ int main(int argc, char **argv)
         }
     }
     for (int d = 0; d < DISTANCES; d++) {
-        qsort(ms[d], (size_t)rounds, sizeof(double), compare);
+        fl_bench_sort(ms[d], (size_t)rounds);
         printf("%8zu KiB %7.2f ms\n", distance[d] / KIB, ms[d][rounds / 2]);
     }
     return 0;

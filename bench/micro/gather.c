@@ -40,13 +40,6 @@ static double gather(const char *table, size_t count, uint64_t *sum)
     return (fl_bench_ms() - start) * 1e6 / (double)rows;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 int main(int argc, char **argv)
 {
     static const struct fl_option option[] = {
@@ -67,7 +60,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "gather: the contents are lost\n");
         return 1;
     }
-    qsort(ns, n, sizeof ns[0], by_size);
+    fl_bench_sort(ns, n);
     long long huge = fl_bench_huge_bytes(table, len);
     printf("SUMMARY {\"row_ns\": %.2f, \"malloc_ms\": %.1f, \"huge_pct\": %.1f}\n", ns[n / 2],
            malloc_ms, huge < 0 ? -1.0 : 100 * (double)huge / (double)len);

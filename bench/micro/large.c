@@ -92,13 +92,6 @@ static double fork_once(void)
     return ms;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static double fork_all(void)
 {
     double ms[FORKS_MOST] = {-1};
@@ -107,7 +100,7 @@ static double fork_all(void)
     for (long i = 0; i < n; i++) {
         ms[i] = fork_once();
     }
-    qsort(ms, (size_t)n, sizeof ms[0], by_size);
+    fl_bench_sort(ms, (size_t)n);
     return ms[n / 2];
 }
 

@@ -32,13 +32,6 @@ static double now_ns(void)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static void touch_pages(char *p, size_t len)
 {
     for (size_t at = 0; at < len; at += FL_BASE_PAGE) {
@@ -75,7 +68,7 @@ static void *worker(void *arg)
         batch();
         ns[b] = (now_ns() - start) / (double)(pairs / sizes * sizes);
     }
-    qsort(ns, BATCHES, sizeof ns[0], compare);
+    fl_bench_sort(ns, BATCHES);
     *(double *)arg = ns[BATCHES / 2];
     return NULL;
 }
@@ -124,7 +117,7 @@ int main(int argc, char **argv)
     for (int t = 1; t < threads; t++) {
         pthread_join(id[t], NULL);
     }
-    qsort(median, (size_t)threads, sizeof median[0], compare);
+    fl_bench_sort(median, (size_t)threads);
     printf("pair %zu bytes, %d thread(s), %ld live, %d size(s): %.1f ns\n", size, threads, live,
            sizes, median[threads / 2]);
     return 0;

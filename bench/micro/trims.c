@@ -50,13 +50,6 @@ static void step(void)
     give_back();
 }
 
-static int by_time(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 int main(int argc, char **argv)
 {
     static const struct fl_option option[] = {{"--mib", &mib},
@@ -77,7 +70,7 @@ int main(int argc, char **argv)
         took[i] = fl_bench_ms() - start;
     }
     long faults = fl_bench_faults() - before;
-    qsort(took + warm, n - warm, sizeof *took, by_time);
+    fl_bench_sort(took + warm, n - warm);
     double end_mib = (double)fl_bench_rss() / (1 << 20);
     fl_bench_sleep_ms(wait_ms);
     printf("SUMMARY {\"step_ms\": %.2f, \"step_faults\": %.1f, \"end_mib\": %.1f, "

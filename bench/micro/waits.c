@@ -36,12 +36,6 @@ static void *grow(void *arg)
     return arg;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 int main(int argc, char **argv)
 {
     static const struct fl_option option[] = {
@@ -68,7 +62,7 @@ int main(int argc, char **argv)
     }
     stop = true;
     pthread_join(t, NULL);
-    qsort(us, n, sizeof us[0], by_value);
+    fl_bench_sort(us, n);
     printf("SUMMARY {\"p50_us\": %.1f, \"p99_us\": %.1f, \"worst_us\": %.1f}\n", us[n / 2],
            us[n * 99 / 100], us[n - 1]);
     return 0;
