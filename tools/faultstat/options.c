@@ -28,7 +28,7 @@ double fl_options_seconds(struct argp_state *state, const char *text)
 
 const char *fl_options_file(struct argp_state *state, const char *text)
 {
-    if ((text[0] == '-' && text[1] != '\0') || fl_is_program(text)) {
+    if (!fl_is_output(text)) {
         argp_error(state, "'%s' is no name for a file to be written", text);
     }
     return text;

@@ -23,8 +23,7 @@ long fl_options_number(struct argp_state *state, const char *text, long least, l
 /* A time in seconds, above 0. */
 double fl_options_seconds(struct argp_state *state, const char *text);
 
-/* A file to be written, or "-". Another word that begins with '-' is the next option, and a program
- * is an operand: an option without its file stands before them. */
+/* As fl_is_output has it. */
 const char *fl_options_file(struct argp_state *state, const char *text);
 
 /* A POSIX extended regular expression; the caller frees it. */

@@ -144,7 +144,7 @@ bool fl_find_preload(const char *program)
 }
 
 /* A file without a name has all rights, too. */
-bool fl_is_program(const char *path)
+static bool is_program(const char *path)
 {
     char head[4] = "";
     FILE *file = access(path, X_OK) == 0 ? fopen(path, "re") : NULL;
@@ -154,4 +154,9 @@ bool fl_is_program(const char *path)
     }
     return (len == 4 && memcmp(head, "\177ELF", 4) == 0) ||
            (len >= 2 && memcmp(head, "#!", 2) == 0);
+}
+
+bool fl_is_output(const char *name)
+{
+    return strcmp(name, "-") == 0 || (name[0] != '-' && !is_program(name));
 }

@@ -25,7 +25,8 @@ int fl_find_preloadable(char path[PATH_MAX]);
  * error, which begins with `program`, says why not.  Threads: one. */
 bool fl_find_preload(const char *program);
 
-/* May it be run, and does it begin as a program or a script does? */
-bool fl_is_program(const char *path);
+/* May an option name it for a file to be written? "-" is one. Not the next option, nor a program,
+ * which is an operand: an option without its file stands before these. */
+bool fl_is_output(const char *name);
 
 #endif

@@ -94,7 +94,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         w->check = true;
         return 0;
     case 'j':
-        if ((arg[0] == '-' && arg[1] != '\0') || fl_is_program(arg)) {
+        if (!fl_is_output(arg)) {
             argp_error(state, "'%s' is no name for a file to be written", arg);
         }
         w->json = arg;
