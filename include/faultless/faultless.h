@@ -44,7 +44,6 @@ struct fl_stats {
     uint64_t window_bytes;      /* address space reserved */
     uint64_t move_bytes;        /* huge pages moved so far */
     uint64_t stock_bytes;       /* kept ready now */
-    uint64_t rezero_bytes;      /* cleared ahead of requests so far */
     uint64_t repair_bytes;      /* made huge pages again after fork so far */
     uint64_t releases;          /* times that memory pressure took what was free */
     uint64_t compactions;       /* populations so slow that base pages were used for a while */

@@ -77,13 +77,6 @@ struct fl_range fl_range_common(struct fl_range a, struct fl_range b);
 /* Of two ranges one: both, where they touch, else the longer. */
 struct fl_range fl_range_join(struct fl_range a, struct fl_range b);
 
-/* Clears memory by stores that leave the caches as they are (plain memset where there are none
- * such).
- *   base  aligned as it comes; whole cache lines inside are streamed.
- * The zeros are ordered before what the caller stores next. Cost: 12 ms a GiB, a quarter of the
- * kernel's clearing. */
-void fl_zero_streaming(void *base, size_t len);
-
 /* Scratch of the caller's, carved from its start in whole cache lines. A callee gets it by value:
  * what it carves is free again when it returns. `at` is aligned to a cache line. */
 struct fl_bump {

@@ -4,11 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-bool fl_clear_may_look(void)
-{
-    return fl_thread != FL_THREAD_GUEST;
-}
-
 /* As fl_sys.touched. No child of fork gets the descriptor: a thread with a table of its own needs
  * no lock for that, so no other thread waits while it is held up there. */
 static int look(struct fl_pages *p, struct fl_range range, struct fl_range part[FL_TOUCHED_MOST])
@@ -31,15 +26,16 @@ static int look(struct fl_pages *p, struct fl_range range, struct fl_range part[
     return n;
 }
 
-static size_t clear_all(struct fl_range range, fl_clear *clear)
+static size_t clear_all(struct fl_range range)
 {
     if (range.len != 0) {
-        clear((void *)range.base, range.len); /* NOLINT(performance-no-int-to-ptr) */
+        (void)fl_libc.memset((void *)range.base, 0,
+                             range.len); /* NOLINT(performance-no-int-to-ptr) */
     }
     return range.len;
 }
 
-static size_t clear_touched(struct fl_pages *p, struct fl_range range, fl_clear *clear)
+static size_t clear_touched(struct fl_pages *p, struct fl_range range)
 {
     struct fl_range part[FL_TOUCHED_MOST];
     size_t cleared = 0;
@@ -50,12 +46,12 @@ static size_t clear_touched(struct fl_pages *p, struct fl_range range, fl_clear 
         uintptr_t end = fl_range_end(range);
         n = look(p, range, part);
         if (n < 0) { /* the kernel does not tell */
-            return cleared + clear_all(range, clear);
+            return cleared + clear_all(range);
         }
         fl_assert(n <= FL_TOUCHED_MOST);
         for (int i = 0; i < n; i++) {
             fl_assert(part[i].base >= range.base && fl_range_end(part[i]) <= end);
-            cleared += clear_all(part[i], clear);
+            cleared += clear_all(part[i]);
             range.base = fl_range_end(part[i]);
         }
         range.len = end - range.base;
@@ -72,7 +68,7 @@ static struct fl_range settled_part(struct fl_range range)
     return inner.len != 0 ? inner : (struct fl_range){range.base, 0};
 }
 
-size_t fl_clear_touched(struct fl_pages *p, struct fl_range range, bool coming, fl_clear *clear)
+size_t fl_clear_touched(struct fl_pages *p, struct fl_range range, bool coming)
 {
     struct fl_range inner = range;
 
@@ -84,10 +80,5 @@ size_t fl_clear_touched(struct fl_pages *p, struct fl_range range, bool coming, 
     fl_assert(inner.base >= range.base && fl_range_end(inner) <= fl_range_end(range));
     struct fl_range before = {range.base, inner.base - range.base};
     struct fl_range behind = {fl_range_end(inner), fl_range_end(range) - fl_range_end(inner)};
-    return clear_all(before, clear) + clear_touched(p, inner, clear) + clear_all(behind, clear);
-}
-
-void fl_clear_plainly(void *base, size_t len)
-{
-    (void)fl_libc.memset(base, 0, len);
+    return clear_all(before) + clear_touched(p, inner) + clear_all(behind);
 }

@@ -44,7 +44,6 @@
 #include "region/jobs/repair.h"
 #include "region/residency.h"
 #include "region/jobs/rest.h"
-#include "region/jobs/rezero.h"
 #include "region/state/shards.h"
 #include "region/wait/depot.h"
 #include "region/jobs/thin.h"
@@ -88,7 +87,6 @@ struct fl_region {
     struct fl_history history;
     struct fl_refill refill;
     struct fl_repair repair;
-    struct fl_rezero rezero;
     struct fl_resting resting;
     struct fl_pieces pieces;
     struct fl_hugetlb hugetlb;
@@ -252,8 +250,6 @@ uint64_t fl_region_thin(struct fl_region *r);
 /* Makes huge pages again that fork(2) split, and those that were split to give pieces of them
  * back. */
 uint64_t fl_region_repair(struct fl_region *r);
-/* Clears free memory while no request comes. */
-uint64_t fl_region_rezero(struct fl_region *r);
 /* When no request has come for a while: empties slots and depots, keeps what is free out of core
  * dumps, and gives a crowd's back: rest.c. */
 uint64_t fl_region_rest(struct fl_region *r);

@@ -36,7 +36,6 @@ int fl_region_start(struct fl_region *r, const struct fl_region_config *c)
     TAILQ_INIT(&r->pinned);
     TAILQ_INIT(&r->hugetlb.live);
     fl_depot_resize(r);
-    fl_rezero_start(r);
     r->pages.window = &r->space.window;
     r->pages.placing = &r->zones.placing;
     r->pages.stats = &r->stats;

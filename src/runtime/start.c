@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 
 /* From a call of the worker to the job. */
-enum { REPAIR_AFTER_NS = 50000000, REZERO_AFTER_NS = 100000000, REST_AFTER_NS = 40000000 };
+enum { REPAIR_AFTER_NS = 50000000, REST_AFTER_NS = 40000000 };
 
 static pthread_key_t
     thread_key; /* its destructor hands a thread's cache on; the value is the cache */
@@ -199,7 +199,6 @@ static void plan_worker(uint64_t decay_ms)
     fl_worker_add(w, fl_region_refill, 0);
     fl_worker_add(w, fl_region_thin, 0);
     fl_worker_add(w, fl_region_repair, REPAIR_AFTER_NS);
-    fl_worker_add(w, fl_region_rezero, REZERO_AFTER_NS);
     fl_worker_add(w, fl_region_rest, REST_AFTER_NS);
     fl_worker_add(w, fl_plan_work, 0);
     fl_worker_add(w, fl_report_wanted, 0);

@@ -28,7 +28,6 @@ struct fl_thread_stats {
     X(populate_errors)                                                                             \
     X(purge_bytes)                                                                                 \
     X(move_bytes)                                                                                  \
-    X(rezero_bytes)                                                                                \
     X(repair_bytes)                                                                                \
     X(releases)                                                                                    \
     X(compactions)
@@ -66,7 +65,6 @@ struct fl_region_stats {
     X(window_bytes, GAUGE, "bytes of address space claimed")                                       \
     X(move_bytes, COUNTER, "bytes of huge pages moved so far")                                     \
     X(stock_bytes, GAUGE, "bytes of the stock now")                                                \
-    X(rezero_bytes, COUNTER, "bytes cleared ahead of requests so far")                             \
     X(repair_bytes, COUNTER, "bytes made huge pages again after fork so far")                      \
     X(releases, COUNTER, "times that memory pressure took what was free")                          \
     X(compactions, COUNTER, "populations that took so long that base pages were used for a while") \

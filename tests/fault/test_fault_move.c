@@ -166,13 +166,6 @@ static void the_stock_is_there_or_not(void **state)
     }
 }
 
-static bool clear(void)
-{
-    (void)fl_region_rezero(&region);
-    (void)fl_region_rezero(&region);
-    return hold_clean(0, MIB(6));
-}
-
 static int child(void)
 {
     fl_region_fork_child(&region, NULL);
@@ -221,13 +214,12 @@ static bool repair(void)
 static void the_worker_and_fork_go_on(void **state)
 {
     const struct operation table[] = {
-        {two_free, clear, ~0u, 0, 0, plain},
         {two_free, repair, ~0u, 0, 3, plain},
         {two_free, fork_off, 0, 0, 2, plain},
     };
     (void)state;
     region_begin(NULL);
-    sweep(table, is_reserved() ? 2 : 3); /* there all is inherited */
+    sweep(table, is_reserved() ? 1 : 2); /* there all is inherited */
 }
 
 int main(void)

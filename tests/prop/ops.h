@@ -34,8 +34,7 @@
     X(ANSWER, answer, 7)       /* a: what the kernel says to moves, likewise; b: and to others */  \
     X(FORGET, forget, 6)       /* the peak: from here on pages have to move */                     \
     X(REFILL, refill, 4)       /* the reserve. a: how much was wanted */                           \
-    X(CLEAR, clear, 4)         /* free memory */                                                   \
-    X(REPAIR, repair, 2)       /* a, b: what the kernel tells of single pages */                   \
+    X(REPAIR, repair, 6)       /* a, b: what the kernel tells of single pages */                   \
     X(FORK, fork_off, 5)       /* a: with a child; b: which thread forks */                        \
     X(HIDE, hide, 5)           /* free memory, from core dumps. a: how, b: its age, and how much */
 

@@ -33,7 +33,6 @@ const char *op_answer(const struct op *op);
 /* ops_worker.c: the worker's jobs. */
 const char *op_forget(const struct op *op);
 const char *op_refill(const struct op *op);
-const char *op_clear(const struct op *op);
 const char *op_repair(const struct op *op);
 const char *op_hide(const struct op *op);
 

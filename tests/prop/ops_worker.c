@@ -30,16 +30,6 @@ const char *op_refill(const struct op *op)
     return NULL;
 }
 
-const char *op_clear(const struct op *op)
-{
-    (void)op;
-    for (int i = 0; i < 2; i++) { /* the first look finds that requests came */
-        region.rezero.credit = MIB(32);
-        (void)fl_region_rezero(&region);
-    }
-    return NULL;
-}
-
 const char *op_repair(const struct op *op)
 {
     fake.npages = 0;

@@ -117,11 +117,7 @@ static void do_a_job(uint64_t r)
         }
         break;
     case 1:
-        fl_region_lock(&region);
-        region.rezero.credit = (size_t)16 << 20;
-        region.rezero.seen = region.stats.takes;
-        fl_region_unlock(&region);
-        (void)fl_region_rezero(&region);
+        (void)fl_region_repair(&region);
         break;
     case 2:
         fl_region_lock(&region);

@@ -99,7 +99,6 @@ TEST_FROM(NULL, nothing_is_taken_from_it)
     for (int i = 0; i < 8; i++) {
         (void)fl_region_tick(&region, 1);
     }
-    (void)fl_region_rezero(&region);
     (void)fl_region_refill(&region);
     fl_region_release(&region);
     (void)fl_region_purge(&region, 0);

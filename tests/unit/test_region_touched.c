@@ -100,25 +100,6 @@ TEST_FROM(waiting_begin, a_block_is_cleared_where_it_was_touched)
     assert_true(is_filled(e, 0));
 }
 
-TEST_FROM(waiting_begin, clearing_ahead_brings_nothing_in)
-{
-    struct fl_extent *e = take(MIB(64));
-    uintptr_t base = e->base;
-    touch_at(e, MIB(33));
-    free_looked_at(e);
-    forget_what_is_sparse();
-    (void)fl_region_rezero(&region);
-    (void)fl_region_rezero(&region);
-    struct fl_extent *f = fl_extent_free_at(&region.space, base, 0);
-    assert_non_null(f);
-    assert_true(f->zeroed.len >= MIB(64));
-    assert_true(bytes_there(f) <= MIB(2));
-    assert_true(stats().rezero_bytes <= MIB(2));
-    e = take_zeroed(MIB(64));
-    assert_int_equal(e->base, base);
-    assert_true(is_filled(e, 0));
-}
-
 /* Free extents give their pages, and they have next to none. */
 TEST_FROM(waiting_begin, holes_move_as_holes)
 {

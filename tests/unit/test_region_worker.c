@@ -94,38 +94,3 @@ TEST(it_waits_for_no_look_of_others)
     assert_int_equal(rc, 0);
     fl_lock_release(&region.pages.asking);
 }
-
-static void *clear_ahead(void *kind)
-{
-    fl_thread = *(enum fl_thread *)kind;
-    (void)fl_region_rezero(&region);
-    (void)fl_region_rezero(&region);
-    return NULL;
-}
-
-/* 64 MiB of which a huge page is there. Returns what is known to be zero of it. */
-static size_t cleared_beside_a_look(enum fl_thread kind)
-{
-    struct fl_extent *e = take(MIB(64));
-    uintptr_t base = e->base;
-
-    touch_at(e, MIB(33));
-    free_looked_at(e);
-    fl_lock_acquire(&region.pages.asking);
-    run_as(kind, clear_ahead);
-    fl_lock_release(&region.pages.asking);
-    e = fl_extent_free_at(&region.space, base, 0);
-    assert_non_null(e);
-    assert_true(bytes_there(e) <= MIB(2));
-    return e->zeroed.len;
-}
-
-TEST_FROM(waiting_begin, it_clears_while_others_look)
-{
-    assert_true(cleared_beside_a_look(FL_THREAD_APART) >= MIB(64));
-}
-
-TEST_FROM(waiting_begin, with_the_program_s_descriptors_it_leaves_what_it_must_look_at)
-{
-    assert_int_equal(cleared_beside_a_look(FL_THREAD_GUEST), 0);
-}

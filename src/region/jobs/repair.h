@@ -24,6 +24,5 @@ struct fl_repair {
 #define FL_REPAIR_REST UINT64_C(100000000)
 /* After fork(2), in the parent. */
 void fl_repair_begin(struct fl_region *r);
-void fl_rezero_start(struct fl_region *r);
 
 #endif

@@ -140,7 +140,7 @@ bool fl_region_is_bound(void)
 }
 
 /* Lock: region. */
-static void note_taken(struct fl_region *r, struct fl_extent *e, bool zero)
+static void note_taken(struct fl_region *r, struct fl_extent *e)
 {
     fl_assert(fl_region_is_locked(r));
     r->stats.takes++;
@@ -149,9 +149,6 @@ static void note_taken(struct fl_region *r, struct fl_extent *e, bool zero)
     if (e->content == FL_CONTENT_LAZY && !r->clock.has_worker && r->held.in_use >= FL_WORKER_FROM) {
         atomic_store_explicit(&r->wants_worker, true,
                               memory_order_relaxed); /* it will be populated */
-    }
-    if (zero) {
-        fl_rezero_earn(&r->rezero, e->len);
     }
     fl_watch_new(r, e);
 }
@@ -228,7 +225,7 @@ struct fl_extent *fl_take_long(struct fl_region *r, struct fl_cache *own, size_t
         fl_region_take_loan_unlocking(r, g); /* from here: it takes much of a small stack */
     }
     if (e != NULL) {
-        note_taken(r, e, g->asked.zero);
+        note_taken(r, e);
         if (g->asked.own != NULL && FL_UNLIKELY(r->zones.placing.nodes != 0)) {
             fl_cache_settle(g->asked.own, g->asked.site, g->asked.zonelist->zone[0]);
         }

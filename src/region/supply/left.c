@@ -137,8 +137,7 @@ uint8_t fl_left_of(const struct fl_region *r, const struct fl_fill_plan *g)
 
 void fl_region_clear(struct fl_region *r, struct fl_extent *e)
 {
-    if (fl_clear_touched(&r->pages, fl_extent_range(e), fl_supply_is_coming(r), fl_clear_plainly) ==
-        e->len) {
+    if (fl_clear_touched(&r->pages, fl_extent_range(e), fl_supply_is_coming(r)) == e->len) {
         e->left &= FL_LEFT_SPARSE; /* it is one of those still */
     }
 }

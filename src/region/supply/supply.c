@@ -320,7 +320,7 @@ static void tell_once(struct fl_region *r)
 static void clear(struct fl_region *r, const struct fl_fill_plan *g, struct fl_range part)
 {
     if (g->todo.hollow || g->supply.leaves) {
-        (void)fl_clear_touched(&r->pages, part, fl_supply_is_coming(r), fl_clear_plainly);
+        (void)fl_clear_touched(&r->pages, part, fl_supply_is_coming(r));
     } else {
         /* NOLINTNEXTLINE(performance-no-int-to-ptr): ranges are memory */
         (void)fl_libc.memset((void *)part.base, 0, part.len);
