@@ -50,7 +50,7 @@ struct fl_stats {
     uint64_t rung;              /* how pages move: 0 userfaultfd, 1 mremap, 2 not at all */
     uint64_t plan_hits;         /* requests of planned steps served where the plan says */
     uint64_t plan_misses;       /* requests of planned steps that differed from the plan */
-    uint64_t plan_unseated;     /* of these, requests that the step was not known to make */
+    uint64_t plan_unplaced;     /* of these, requests that the step was not known to make */
     uint64_t plan_missed_bytes; /* of the misses */
     uint64_t plan_steps;        /* steps served by a plan */
     uint64_t plan_layouts;      /* plans made */

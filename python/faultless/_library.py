@@ -9,7 +9,7 @@ FIELDS = (
     "size", "active", "requests", "cache_hits", "stalls", "lazy", "refused", "frees", "live_extents",
     "in_use_bytes", "in_use_peak_bytes", "populated_bytes", "populated_peak_bytes", "populate_bytes",
     "populate_errors", "purge_bytes", "window_bytes", "move_bytes", "stock_bytes",
-    "repair_bytes", "releases", "compactions", "rung", "plan_hits", "plan_misses", "plan_unseated",
+    "repair_bytes", "releases", "compactions", "rung", "plan_hits", "plan_misses", "plan_unplaced",
     "plan_missed_bytes", "plan_steps", "plan_layouts", "plan_drops", "plan_bytes", "cached_bytes",
     "plan_free_bytes", "free_held_bytes", "plan_recorded", "served_bytes", "lazy_bytes",
     "region_locks",

@@ -16,7 +16,7 @@ enum fl_plan_state {
 /* The first ones of fl_plan_stats, in its order. */
 struct fl_plan_counters {
     /* words alone: see fl_plan_add_counters */
-    _Atomic uint64_t hits, misses, hit_bytes, unseated, missed_bytes, recorded, steps, layouts,
+    _Atomic uint64_t hits, misses, hit_bytes, unplaced, missed_bytes, recorded, steps, layouts,
         drops;
 };
 

@@ -333,7 +333,7 @@ void fl_plan_fork_child(bool whole);
 struct fl_plan_stats {
     uint64_t hits, misses; /* requests in replayed steps, served by the plan or not */
     uint64_t hit_bytes;    /* of the hits, together */
-    uint64_t unseated;     /* of the misses: requests that the step was not known to make */
+    uint64_t unplaced;     /* of the misses: requests that the step was not known to make */
     uint64_t missed_bytes;
     uint64_t recorded;    /* steps, to learn from */
     uint64_t steps;       /* replayed */

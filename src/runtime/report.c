@@ -23,7 +23,7 @@ void fl_read_stats(struct fl_stats_values *out)
     out->served_bytes += plan.hit_bytes;
     out->plan_hits = plan.hits;
     out->plan_misses = plan.misses;
-    out->plan_unseated = plan.unseated;
+    out->plan_unplaced = plan.unplaced;
     out->plan_missed_bytes = plan.missed_bytes;
     out->plan_recorded = plan.recorded;
     out->plan_steps = plan.steps;

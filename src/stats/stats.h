@@ -71,7 +71,7 @@ struct fl_region_stats {
     X(rung, GAUGE, "how pages move: 0 userfaultfd, 1 mremap, 2 not at all")                        \
     X(plan_hits, COUNTER, "requests of planned steps served where the plan says")                  \
     X(plan_misses, COUNTER, "requests of planned steps that differed from the plan")               \
-    X(plan_unseated, COUNTER, "of these, requests that the step was not known to make")            \
+    X(plan_unplaced, COUNTER, "of these, requests that the step was not known to make")            \
     X(plan_missed_bytes, COUNTER, "bytes of the misses that the next steps have no place for")     \
     X(plan_steps, COUNTER, "steps served by a plan")                                               \
     X(plan_layouts, COUNTER, "plans made")                                                         \

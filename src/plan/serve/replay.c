@@ -170,7 +170,7 @@ static struct fl_extent *serve(struct fl_step_context *c, size_t len)
     note_request(c, len);
     c->serve.step.asked += len;
     if (FL_UNLIKELY(s == c->serve.end || !fits(s, len)) && (s = find_entry(c, len)) == NULL) {
-        fl_stats_bump(&c->stats.unseated);
+        fl_stats_bump(&c->stats.unplaced);
         count_miss(c, len);
         note_unknown(c, len);
         return NULL;
