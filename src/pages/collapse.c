@@ -3,7 +3,8 @@
 
 #include <errno.h>
 
-bool fl_collapse_is_worth_it(struct fl_range huge)
+/* Is all of it there, and half of it the process's own? */
+static bool is_worth_it(struct fl_range huge)
 {
     size_t present = 0, own = 0;
 
@@ -49,7 +50,7 @@ static void mend(struct fl_pages *p, struct fl_collapsed *t, struct fl_range spl
     fl_assert((split.base | split.len) % fl_page.huge == 0);
     for (uintptr_t at = split.base; at < fl_range_end(split); at += fl_page.huge) {
         bool own = fl_holes_is_split(&p->holes, at); /* by ourselves: see pieces.c */
-        if (!own && fl_collapse_is_worth_it((struct fl_range){at, fl_page.huge})) {
+        if (!own && is_worth_it((struct fl_range){at, fl_page.huge})) {
             run.len += fl_page.huge;
             continue;
         }
@@ -94,11 +95,4 @@ void fl_collapse_bring(const struct fl_pages *p, struct fl_range fresh)
         (void)fl_sys.populate((struct fl_range){huge.base, fl_page.base});
         (void)fl_sys.advise(huge, FL_ADVICE_COLLAPSE);
     }
-}
-
-bool fl_collapse_one(struct fl_range huge)
-{
-    fl_assert(huge.base % fl_page.huge == 0 && huge.len == fl_page.huge);
-    (void)fl_sys.advise(huge, FL_ADVICE_HUGE);
-    return fl_sys.advise(huge, FL_ADVICE_COLLAPSE) == 0;
 }

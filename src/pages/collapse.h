@@ -15,8 +15,6 @@ struct fl_collapsed {
     size_t left;    /* huge pages seen that are shared or split still */
 };
 
-/* Is all of that huge page there, and half of it the process's own? */
-bool fl_collapse_is_worth_it(struct fl_range huge);
 /* Collapses what of `range`, whole huge pages, is split and worth it, but for what holes.h has as
  * split. */
 void fl_collapse_range(struct fl_pages *p, struct fl_range range, struct fl_collapsed *sum);
@@ -24,7 +22,5 @@ void fl_collapse_range(struct fl_pages *p, struct fl_range range, struct fl_coll
  * what is not there of one, as a fault does. What it refuses is left as it is, but for a base
  * page. */
 void fl_collapse_bring(const struct fl_pages *p, struct fl_range fresh);
-/* Lifts the advice against huge pages from one, and collapses it. True: it is whole. */
-bool fl_collapse_one(struct fl_range huge);
 
 #endif

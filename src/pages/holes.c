@@ -1,12 +1,12 @@
 /* The table of holes: see holes.h.
  *
- * Groups of 64 huge pages: a word that says which are split, one with the mark, then a bit for each
- * of their base pages that is absent, then for each that is bare. So a look at memory without holes
- * reads a word each 128 MiB; and none at all while nothing is split. */
+ * Groups of 64 huge pages: a word that says which are split, then a bit for each of their base
+ * pages that is absent, then for each that is bare. So a look at memory without holes reads a word
+ * each 128 MiB; and none at all while nothing is split. */
 #include "pages/holes.h"
 
 enum { RUNS_MOST = 4096 }; /* of some 65,000 maps that a process may have */
-enum { WORD_BITS = 64, GROUP_HUGE = WORD_BITS, GROUP_HEAD = 2 };
+enum { WORD_BITS = 64, GROUP_HUGE = WORD_BITS, GROUP_HEAD = 1 };
 
 enum kind { ABSENT, BARE, KINDS };
 enum change { COUNT, DIG, FILL };
@@ -148,20 +148,9 @@ void fl_holes_join(struct fl_holes *h, uintptr_t huge)
     fl_assert(fl_holes_is_split(h, huge) && h->split != 0);
     fl_assert(fl_holes_in(h, (struct fl_range){huge, fl_page.huge}) == 0);
     __atomic_store_n(group, *group & ~huge_bit(h, huge), __ATOMIC_RELAXED);
-    group[1] &= ~huge_bit(h, huge);
     h->split--;
     h->runs -= 1 - neighbours(h, huge);
     fl_assert(h->runs <= h->split && (h->split == 0) == (h->runs == 0));
-}
-
-bool fl_holes_mark(struct fl_holes *h, uintptr_t huge, bool marked)
-{
-    uint64_t *group = group_of(h, huge), bit = huge_bit(h, huge);
-    bool was = (group[1] & bit) != 0;
-
-    fl_assert(huge % fl_page.huge == 0 && is_reached(h, huge));
-    group[1] = marked ? group[1] | bit : group[1] & ~bit;
-    return was;
 }
 
 /* The end of what one word of the table says, from `addr` on: of a group in which nothing is split,

@@ -51,8 +51,6 @@ bool fl_holes_is_split(const struct fl_holes *h, uintptr_t addr);
 bool fl_holes_split(struct fl_holes *h, uintptr_t huge);
 /* It has all its pages, and is one again. */
 void fl_holes_join(struct fl_holes *h, uintptr_t huge);
-/* Whether it was marked; now it is marked so. For those who look twice. */
-bool fl_holes_mark(struct fl_holes *h, uintptr_t huge, bool marked);
 /* `range`, whole huge pages, is EMPTY: no bit of it is left. */
 void fl_holes_forget(struct fl_holes *h, struct fl_range range);
 /* The first split huge page in `range`, whole huge pages; the end of `range`: there is none. */

@@ -190,7 +190,7 @@ bool fl_region_fork_child(struct fl_region *r, struct fl_cache *survivor)
     fl_thin_fork_child(r);
     fl_lock_permit_calls(false);
     r->repair.active = false;
-    r->pieces.mending = 0;
+    r->pieces.joining = 0;
     atomic_store(&r->pages.holes.making, false);
     /* The thread that asked, or was asked, is not here. */
     memset(&r->touch.slot, 0, sizeof r->touch.slot);

@@ -247,8 +247,7 @@ bool fl_region_counts_maps(struct fl_region *r);
 uint64_t fl_region_refill(struct fl_region *r);
 /* Long new blocks of which little is touched get base pages. */
 uint64_t fl_region_thin(struct fl_region *r);
-/* Makes huge pages again that fork(2) split, and those that were split to give pieces of them
- * back. */
+/* Makes huge pages again that fork(2) split. */
 uint64_t fl_region_repair(struct fl_region *r);
 /* When no request has come for a while: empties slots and depots, keeps what is free out of core
  * dumps, and gives a crowd's back: rest.c. */

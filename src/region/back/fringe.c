@@ -88,7 +88,7 @@ size_t fl_pieces_give_fringes_unlocking(struct fl_region *r, bool bare)
                               !fl_sys_is_confined() &&
                               (e = next_fringe(r, &f, &part, &v)) != NULL;) {
         uintptr_t huge = fl_huge_of(part.base).base;
-        if (huge == r->pieces.mending || fl_extent_reserve(&r->space, 2) != 0 ||
+        if (huge == r->pieces.joining || fl_extent_reserve(&r->space, 2) != 0 ||
             (v == FL_PIECE_TAKE_AND_SPLIT && !fl_holes_split(&r->pages.holes, huge))) {
             continue;
         }

@@ -151,22 +151,22 @@ static void note_gone(struct fl_region *r, struct fl_extent *e, bool bare, size_
 }
 
 /* Nothing has come of it: the huge page is as it was, unless another try, which may be under way,
- * has begun since `tries`. Then it stays split, until it is mended. The lock is released where the
+ * has begun since `tries`. Then it stays split. The lock is released where the
  * kernel was `told`. */
 static void undo_split(struct fl_region *r, struct fl_range huge, uint64_t tries, bool told)
 {
     fl_assert(fl_region_is_locked(r));
     told = told && r->pages.huge;
-    if (r->pieces.tries != tries || (told && r->pieces.mending != 0)) {
+    if (r->pieces.tries != tries || (told && r->pieces.joining != 0)) {
         return;
     }
     fl_holes_join(&r->pages.holes, huge.base);
     if (told) {
-        r->pieces.mending = huge.base; /* it is not split meanwhile */
+        r->pieces.joining = huge.base; /* it is not split meanwhile */
         fl_region_unlock(r);
         fl_purge_undo(huge);
         fl_region_lock(r);
-        r->pieces.mending = 0;
+        r->pieces.joining = 0;
     }
 }
 
@@ -205,7 +205,6 @@ enum fl_piece_outcome fl_piece_give_unlocking(struct fl_region *r, struct fl_ext
     fl_isolated_return(r, e, false);
     if (gone && v == FL_PIECE_TAKE_AND_SPLIT) {
         requeue(r, e, huge);
-        atomic_store(&r->wants_worker, true); /* to make it whole again one day */
     }
     if (gone && bare == terms.bare) {
         return FL_PIECE_GONE;

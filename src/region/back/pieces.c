@@ -4,7 +4,7 @@
  * use. Once it is old enough, and an eighth of such a huge page is free and old (a thirty-second,
  * where memory goes back at once), the huge page is split and what is free of it dropped. The
  * kernel does not make it huge again by itself, for it is told not to (MADV_NOHUGEPAGE): it would
- * fill the holes. See mend.c for who does.
+ * fill the holes. It is huge again once it was free as a whole.
  * A piece is looked at once: then it is `seen` until it is freed anew, until others of its huge
  * page make up the share, or until memory goes back at once. What was looked at then, and left, is
  * in no queue.
@@ -95,7 +95,7 @@ static bool look_at(struct fl_region *r, struct fl_extent *e, uint32_t age, size
             }
             return reached; /* the next look is at whatever is the oldest by now */
         }
-        if (v != FL_PIECE_LEAVE && (fl_huge_of(part.base).base == r->pieces.mending ||
+        if (v != FL_PIECE_LEAVE && (fl_huge_of(part.base).base == r->pieces.joining ||
                                     fl_extent_reserve(&r->space, 2) != 0)) {
             return false;
         }

@@ -1,5 +1,5 @@
-/* Pieces: what is free of huge pages that others use, and goes back to the kernel by base pages;
- * and how such huge pages become whole again. See pieces.c and mend.c. Included by region.h.
+/* Pieces: what is free of huge pages that others use, and goes back to the kernel by base pages.
+ * Included by region.h. See pieces.c.
  * State: r->pieces, under the region lock. */
 #ifndef FL_REGION_PIECES_H
 #define FL_REGION_PIECES_H
@@ -10,10 +10,7 @@ struct fl_region;
 struct fl_fill_plan;
 
 struct fl_pieces {
-    uintptr_t mending; /* the huge page that is made whole at this moment; 0: none */
-    uintptr_t cursor;  /* how far the look for full ones has come */
-    uint64_t due_ns;   /* monotonic; the next such look */
-    uint64_t seen;     /* requests at the last one */
+    uintptr_t joining; /* the huge page whose split is undone at this moment; 0: none */
     size_t headroom;   /* bytes that the last look at the memory found left */
     size_t since;      /* bytes that came back since pieces were looked at for want of memory */
     size_t step;       /* such bytes until the next look; 0: the least */
@@ -24,7 +21,6 @@ struct fl_pieces {
     uint32_t refusals; /* of the kernel's, in a row */
     uint64_t tries;    /* pieces that were given to the kernel's hand */
     uint32_t resume;   /* the tick before which nothing is tried, after the kernel's refusal */
-    bool found;        /* this look has found a full one that the last one did not */
 };
 
 /* give_back: `want` bytes of what was freed `age` ticks ago, after `most` looks at most.
@@ -43,9 +39,6 @@ bool fl_pieces_may_go(const struct fl_region *r);
 bool fl_pieces_may_go_one_day(const struct fl_region *r);
 /* At each tick: do they go too soon? */
 void fl_pieces_note_tick(struct fl_region *r);
-/* See mend.c. For the job of repair: huge pages that were split and have been full for a while
- * become whole again. */
-uint64_t fl_pieces_mend(struct fl_region *r);
 
 /* Bytes that are smoothed while a thread waits: some 32 unmappings at most. */
 enum { FL_SMOOTHED_MOST = 64 * FL_MIB };

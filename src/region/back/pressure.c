@@ -95,7 +95,7 @@ static void give_pieces(struct fl_region *r)
     /* What is free and not there stays so: less and less often. */
     if (given != 0) {
         r->pieces.step = 0;
-    } else if (!fl_supply_is_coming(r) && r->pieces.mending == 0) {
+    } else if (!fl_supply_is_coming(r) && r->pieces.joining == 0) {
         r->pieces.step = fl_min(2 * fl_max(r->pieces.step, pieces_step), FL_STARVE_MOST);
     }
     fl_region_unlock(r);

@@ -112,7 +112,7 @@ static bool must_wait(const struct fl_region *r)
     return fl_region_is_scarce(r) || (r->pages.collapse && fl_region_is_tight(r));
 }
 
-static uint64_t repair_base_pages(struct fl_region *r)
+uint64_t fl_region_repair(struct fl_region *r)
 {
     fl_assert(!fl_region_is_locked(r));
     fl_region_lock(r);
@@ -148,11 +148,4 @@ static uint64_t repair_base_pages(struct fl_region *r)
     }
     fl_region_unlock(r);
     return 0;
-}
-
-uint64_t fl_region_repair(struct fl_region *r)
-{
-    uint64_t base = repair_base_pages(r), pieces = fl_pieces_mend(r);
-
-    return base < pieces ? base : pieces;
 }
