@@ -82,6 +82,7 @@ const char *op_answer(const struct op *op)
     fake.on_move = op->a % 8 < 3 ? answer_at_random : NULL;
     fake.rc[FAKE_MOVE] = op->a % 8 == 3 ? -EBUSY : 0;
     fake.rc[FAKE_MOVE_BEGIN] = op->a % 8 == 4 ? (op->a % 512 == 4 ? -EPERM : -EMFILE) : 0;
+    fake.holes |= fake.rc[FAKE_MOVE_BEGIN] == -EPERM; /* from then on mremap moves: world.c */
     fake.move_most = op->b % 4 == 0 ? fl_align_up(KIB(4) * (1 + op->b % 700), fl_page.base) : 0;
     refuse_one(op->b);
     return NULL;
