@@ -130,6 +130,33 @@ CASE_AFTER(begin, a_request_that_fits_nowhere_gets_what_waits)
     assert_settled();
 }
 
+static void use_up_what_is_free(void)
+{
+    for (size_t len = MIB(1); len >= KIB(4); len /= 2) {
+        while (fl_region_free(&region).bytes >= len) {
+            (void)take(len);
+        }
+    }
+}
+
+/* Where threads hold each other up. */
+CASE_AFTER(begin_sharded, it_grows_a_little_before_it_takes_what_waits)
+{
+    use_up_what_is_free();
+    for (int i = 0; i < 8; i++) {
+        assert_true(put(shards_block[i]));
+    }
+    size_t held = region.held.populated, n = waiting();
+    assert_non_null(take(KIB(300)));
+    assert_int_equal(waiting(), n);
+    assert_true(region.held.populated > held && region.held.populated <= held + MIB(2));
+    use_up_what_is_free();
+    fake.commit_max = 0; /* no more is to be had */
+    assert_non_null(take(KIB(300)));
+    assert_true(waiting() < n);
+    assert_settled();
+}
+
 CASE_AFTER(begin, what_waits_ages)
 {
     struct fl_extent *e = take(KIB(200)), *f = take(KIB(204));

@@ -1,6 +1,7 @@
 /* A request in one zone: first fit over what is populated, what others keep in vain, by touch, else
  * growth. Where another mapping lies fl_carve retires the place: the next try looks elsewhere. */
 #include "region/free/fit.h"
+#include "region/serve/shard.h"
 #include "region/serve/take.h"
 #include "region/state/counts.h"
 #include "region/state/lock.h"
@@ -96,6 +97,30 @@ static struct fl_extent *take_populated(struct fl_region *r, struct fl_fill_plan
     return e;
 }
 
+/* Where requests hold each other up, what threads and depots hold is no waste: emptied for each
+ * request that finds nothing, they serve none, and the next ones want all locks, too. So a little
+ * more memory comes first, as far as nothing is short of it. */
+static bool grows_sooner(const struct fl_region *r, size_t len)
+{
+    size_t fresh = fl_align_up(len, fl_page.huge);
+
+    return fl_shards_open(&r->shards) != 1 && !fl_sys_is_confined() && !fl_region_is_tight(r) &&
+           r->config.limit == 0 && fresh <= r->budget.left && !fl_supply_is_full(r, len, fresh);
+}
+
+/* By what threads' caches and depots give back, some more each time. */
+static struct fl_extent *take_drained(struct fl_region *r, struct fl_fill_plan *g, unsigned zone)
+{
+    struct fl_extent *e = NULL;
+
+    fl_assert(fl_region_is_locked(r));
+    for (size_t n = FL_DRAINED_AT_ONCE; e == NULL && fl_cache_drain_some(r, n) != 0;
+         n = fl_min(2 * n, SIZE_MAX / 2)) {
+        e = take_populated(r, g, zone);
+    }
+    return e;
+}
+
 /* Touched by several threads, in whatever pieces: a block of that length again, or none. */
 static struct fl_extent *take_alike(struct fl_region *r, struct fl_fill_plan *g)
 {
@@ -138,9 +163,9 @@ struct fl_extent *fl_take_in_zone_unlocking(struct fl_region *r, struct fl_fill_
     g->supply.sparse =
         !zonelist->on_touch && fl_left_is_sparse(r, len) && fl_take_has_room(r, zone, len);
     struct fl_extent *e = take_populated(r, g, zone);
-    for (size_t n = FL_DRAINED_AT_ONCE; e == NULL && fl_cache_drain_some(r, n) != 0;
-         n = fl_min(2 * n, SIZE_MAX / 2)) {
-        e = take_populated(r, g, zone);
+    bool grows = e == NULL && grows_sooner(r, len);
+    if (e == NULL && !grows) {
+        e = take_drained(r, g, zone);
     }
     if (e == NULL && fl_sys_is_confined()) { /* more memory is the next allocator's to ask for */
         return NULL;
@@ -159,5 +184,9 @@ struct fl_extent *fl_take_in_zone_unlocking(struct fl_region *r, struct fl_fill_
         g->look |= fl_region_note_touch(r, len);
         e = fl_take_lazy(r, len, g->asked.align, g->asked.zone, r->config.wait_for_touch);
     }
-    return e != NULL || zonelist->on_touch ? e : fl_take_grown_unlocking(r, g);
+    if (e == NULL && !zonelist->on_touch) {
+        e = fl_take_grown_unlocking(r, g);
+    }
+    return e != NULL || !grows || fl_refusal_puts_off(g->supply.refusal) ? e
+                                                                         : take_drained(r, g, zone);
 }
