@@ -1,6 +1,5 @@
 #include "commands.h"
 
-#include <argp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +16,20 @@ static void print_usage(const struct fl_command_table *c, FILE *file)
             c->program, c->manual);
 }
 
+static error_t parse_help(int key, char *arg, struct argp_state *state)
+{
+    (void)arg;
+    if (key != 'h') {
+        return ARGP_ERR_UNKNOWN;
+    }
+    argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP); /* and ends */
+    return 0;
+}
+
+static const struct argp_option help_option[] = {{NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0}, {0}};
+static const struct argp help = {help_option, parse_help, NULL, NULL, NULL, NULL, NULL};
+const struct argp_child fl_command_help[] = {{&help, 0, NULL, 0}, {NULL, 0, NULL, 0}};
+
 static bool is_help(const char *word)
 {
     return strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
@@ -24,7 +37,6 @@ static bool is_help(const char *word)
 
 int fl_commands_main(const struct fl_command_table *c, int argc, char **argv)
 {
-    static char help[] = "--help"; /* argp's own word for -h */
     argp_err_exit_status = c->exit_own;
     if (argc < 2) {
         print_usage(c, stderr);
@@ -41,9 +53,6 @@ int fl_commands_main(const struct fl_command_table *c, int argc, char **argv)
     for (size_t i = 0; i < c->n; i++) {
         if (strcmp(argv[1], c->command[i].name) == 0) {
             argv[1] = c->command[i].usage_name;
-            if (argc > 2 && is_help(argv[2])) {
-                argv[2] = help;
-            }
             return c->command[i].run(argc - 1, argv + 1);
         }
     }

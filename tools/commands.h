@@ -2,6 +2,7 @@
 #ifndef FAULTLESS_TOOLS_COMMANDS_H
 #define FAULTLESS_TOOLS_COMMANDS_H
 
+#include <argp.h>
 #include <stddef.h>
 
 struct fl_command {
@@ -20,8 +21,10 @@ struct fl_command_table {
     size_t n;
 };
 
-/* Runs the named command and returns its exit status; answers -h, --help, help and --version,
- * and -h as a command's first word. */
+/* For each command's struct argp: it answers -h as argp does --help. */
+extern const struct argp_child fl_command_help[];
+
+/* Runs the named command and returns its exit status; answers -h, --help, help and --version. */
 int fl_commands_main(const struct fl_command_table *c, int argc, char **argv);
 
 #endif

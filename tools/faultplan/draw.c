@@ -236,7 +236,7 @@ static bool read_layout(const struct options *o, struct fl_table *t)
 int fl_plan_draw_main(int argc, char **argv)
 {
     struct options o = {0};
-    struct argp argp = {option, parse, "FILE", doc, NULL, NULL, NULL};
+    struct argp argp = {option, parse, "FILE", doc, fl_command_help, NULL, NULL};
     struct fl_table t;
 
     argp_parse(&argp, argc, argv, 0, NULL, &o);

@@ -2,6 +2,8 @@
 #ifndef FAULTLESS_FAULTPLAN_FAULTPLAN_H
 #define FAULTLESS_FAULTPLAN_FAULTPLAN_H
 
+#include "commands.h"
+
 enum {
     FL_EXIT_OWN = 125, /* a wrong option, a file that is no table; as faultstat does */
 };

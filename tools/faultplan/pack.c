@@ -57,7 +57,7 @@ static void report(const struct fl_table *t, const struct fl_packing *p, FILE *f
 int fl_plan_pack_main(int argc, char **argv)
 {
     struct options o = {.align = 1};
-    struct argp argp = {option, parse, "FILE", doc, NULL, NULL, NULL};
+    struct argp argp = {option, parse, "FILE", doc, fl_command_help, NULL, NULL};
     struct fl_packing packing;
     struct fl_table t;
 

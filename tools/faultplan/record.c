@@ -316,7 +316,7 @@ int fl_plan_record_main(int argc, char **argv)
 {
     static struct folder folder; /* static for its size */
     struct options o = {0};
-    struct argp argp = {option, parse, "[--] CMD [ARG...]", doc, NULL, NULL, NULL};
+    struct argp argp = {option, parse, "[--] CMD [ARG...]", doc, fl_command_help, NULL, NULL};
     int status = FL_EXIT_OWN;
 
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);

@@ -2,6 +2,8 @@
 #ifndef FAULTLESS_FAULTSTAT_FAULTSTAT_H
 #define FAULTLESS_FAULTSTAT_FAULTSTAT_H
 
+#include "commands.h"
+
 enum {
     FL_EXIT_SOME_FAILED =
         1, /* compare: a run failed, or an allocator was not loaded; nodes: no such process */

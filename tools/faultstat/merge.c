@@ -227,7 +227,7 @@ static int write_all(const struct options *o, struct fl_sink *sink, const struct
 
 int fl_merge_main(int argc, char **argv)
 {
-    static const struct argp argp = {option, parse, "FILE...", doc, NULL, NULL, NULL};
+    static const struct argp argp = {option, parse, "FILE...", doc, fl_command_help, NULL, NULL};
     struct options o = {0};
     struct fl_sink sink = {0};
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);

@@ -82,7 +82,7 @@ static json_t *process_json(pid_t pid, const char *name, const struct fl_nodes *
 
 int fl_nodes_main(int argc, char **argv)
 {
-    static const struct argp argp = {option, parse, "PID...", doc, NULL, NULL, NULL};
+    static const struct argp argp = {option, parse, "PID...", doc, fl_command_help, NULL, NULL};
     struct options o = {.json = NULL};
     struct fl_sink sink = {0};
     int status = 0;

@@ -297,7 +297,7 @@ static int complain(const char *what, int rc)
 
 int fl_heap_main(int argc, char **argv)
 {
-    static const struct argp argp = {option, parse, "FILE|PID", doc, NULL, NULL, NULL};
+    static const struct argp argp = {option, parse, "FILE|PID", doc, fl_command_help, NULL, NULL};
     struct options o = {.top = 20};
     struct fl_image image;
     argp_parse(&argp, argc, argv, 0, NULL, &o);

@@ -188,7 +188,7 @@ static int write_to(const char *path, const struct source *source,
 
 int fl_report_main(int argc, char **argv)
 {
-    static const struct argp argp = {option, parse, "[FILE]", doc, NULL, NULL, NULL};
+    static const struct argp argp = {option, parse, "[FILE]", doc, fl_command_help, NULL, NULL};
     struct options o = {.input = "faults.json", .top = 20};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     json_t *record = load(o.input);

@@ -210,7 +210,7 @@ static int run_screen(struct options *o)
 
 int fl_top_main(int argc, char **argv)
 {
-    static const struct argp argp = {option, parse, "", doc, NULL, NULL, NULL};
+    static const struct argp argp = {option, parse, "", doc, fl_command_help, NULL, NULL};
     static struct options o = {.delay_s = 2};
     struct fl_sink sink = {0};
     int status;
