@@ -291,7 +291,8 @@ static int compare(struct options *o)
 
 int fl_compare_main(int argc, char **argv)
 {
-    static const struct argp argp = {option, parse, "[--] CMD [ARG...]", doc, fl_command_help, NULL, NULL};
+    static const struct argp argp = {option, parse, "[--] CMD [ARG...]", doc, fl_command_help,
+                                     NULL,   NULL};
     static struct fl_comparison c; /* static for its size */
     c.plan = (struct fl_run_plan){
         .rounds = FL_ROUNDS_DEFAULT,

@@ -272,7 +272,8 @@ static int watch_command(struct fl_watch *watch, const struct options *o)
 
 int fl_run_main(int argc, char **argv)
 {
-    static const struct argp argp = {option, parse, "[--] CMD [ARG...]", doc, fl_command_help, NULL, NULL};
+    static const struct argp argp = {option, parse, "[--] CMD [ARG...]", doc, fl_command_help,
+                                     NULL,   NULL};
     static struct fl_watch watch; /* static for their size */
     static struct output out;
     struct options o = {.warmup = FL_WARMUP_DEFAULT, .interval_ms = FL_INTERVAL_MS};

@@ -160,7 +160,8 @@ static int record(struct fl_recorder *recorder, struct fl_watch *watch, const st
 
 int fl_record_main(int argc, char **argv)
 {
-    static const struct argp argp = {option, parse, "[--] CMD [ARG...]", doc, fl_command_help, NULL, NULL};
+    static const struct argp argp = {option, parse, "[--] CMD [ARG...]", doc, fl_command_help,
+                                     NULL,   NULL};
     static struct fl_recorder recorder; /* static for their size */
     static struct fl_watch watch;
     static char path[PATH_MAX];
