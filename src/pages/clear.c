@@ -4,16 +4,12 @@
 #include <errno.h>
 #include <string.h>
 
-/* As fl_sys.touched. No child of fork gets the descriptor: a thread with a table of its own needs
- * no lock for that, so no other thread waits while it is held up there. */
+/* As fl_sys.touched. No child of fork gets the descriptor. */
 static int look(struct fl_pages *p, struct fl_range range, struct fl_range part[FL_TOUCHED_MOST])
 {
     int n = -EBUSY;
 
     fl_assert(!fl_lock_is_held(FL_RANK_REGION, FL_SHARDS));
-    if (fl_thread == FL_THREAD_APART) {
-        return fl_sys.touched(range, part, FL_TOUCHED_MOST);
-    }
     if (fl_is_busy()) { /* a handler: whom it interrupted may hold the lock */
         return n;
     }
@@ -29,8 +25,8 @@ static int look(struct fl_pages *p, struct fl_range range, struct fl_range part[
 static size_t clear_all(struct fl_range range)
 {
     if (range.len != 0) {
-        (void)fl_libc.memset((void *)range.base, 0,
-                             range.len); /* NOLINT(performance-no-int-to-ptr) */
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): ranges are memory */
+        (void)fl_libc.memset((void *)range.base, 0, range.len);
     }
     return range.len;
 }

@@ -23,8 +23,8 @@ static int ask(struct fl_pages *p, struct ask *a, int (*of)(struct ask *a))
 {
     int rc = -EAGAIN;
 
-    if (fl_thread ==
-        FL_THREAD_APART) { /* held up there, it has no other thread wait: see clear.c */
+    /* With a table of its own it needs no lock for its descriptors, and no thread waits for it. */
+    if (fl_thread == FL_THREAD_APART) {
         return of(a);
     }
     fl_busy_begin();

@@ -15,7 +15,7 @@ enum fl_extent_state {
     FL_EXTENT_LIVE,    /* handed out */
     FL_EXTENT_CACHED,  /* freed, and waits: in a slot, in a depot, for who holds a lock */
     FL_EXTENT_FOREIGN, /* addresses where another mapping lies: never ours again */
-    /* Being given back, moved, cleared or, where it is EMPTY, mapped: no lock is held meanwhile */
+    /* Being given back, moved or, where it is EMPTY, mapped: no lock is held meanwhile */
     FL_EXTENT_ISOLATED,
     FL_EXTENT_PINNED, /* a device has its pages, or soon: see pin.h */
 };

@@ -38,7 +38,6 @@ const char *op_repair(const struct op *op)
         size_t own = fl_align_down((size_t)(op->b >> 4) % 513 << 12, fl_page.base);
         fake.page[fake.npages++] = (struct fake_page){at, MIB(2), own, i % 3 == 0, 0};
     }
-    fake.now_ns += op->a % 2 == 0 ? 6000000000 : 0;
     for (int i = 0; i < 100 && fl_region_repair(&region) == 0; i++) {
     }
     return NULL;

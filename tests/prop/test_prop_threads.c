@@ -117,9 +117,6 @@ static void do_a_job(uint64_t r)
         }
         break;
     case 1:
-        (void)fl_region_repair(&region);
-        break;
-    case 2:
         fl_region_lock(&region);
         fl_advice_hide_unlocking(&region, (uint32_t)(r >> 46) & 1, 4);
         fl_region_unlock(&region);

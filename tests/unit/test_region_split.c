@@ -5,7 +5,6 @@
 #include "unit/region_case.h"
 #include "unit/pieces_fixture.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* Where new memory waits for its touch a large hole does, too, and calloc brings nothing in. */

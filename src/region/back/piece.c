@@ -151,8 +151,8 @@ static void note_gone(struct fl_region *r, struct fl_extent *e, bool bare, size_
 }
 
 /* Nothing has come of it: the huge page is as it was, unless another try, which may be under way,
- * has begun since `tries`. Then it stays split. The lock is released where the
- * kernel was `told`. */
+ * has begun since `tries`. Then it stays split. The lock is released where the kernel was
+ * `told`. */
 static void undo_split(struct fl_region *r, struct fl_range huge, uint64_t tries, bool told)
 {
     fl_assert(fl_region_is_locked(r));

@@ -1,4 +1,4 @@
-/* Extents out of the trees while their pages are given back, moved or cleared with no lock held.
+/* Extents out of the trees while their pages are given back or moved with no lock held.
  * In a child of fork(2) the thread that was at it is missing: fork.c gives such extents up. */
 #include "region/state/lock.h"
 #include "region/free/advised.h"

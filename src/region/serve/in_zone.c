@@ -1,5 +1,6 @@
 /* A request in one zone: first fit over what is populated, what others keep in vain, by touch, else
- * growth. Where another mapping lies fl_carve retires the place: the next try looks elsewhere. */
+ * growth; a little growth sooner where requests hold each other up. Where another mapping lies
+ * fl_carve retires the place: the next try looks elsewhere. */
 #include "region/free/fit.h"
 #include "region/serve/shard.h"
 #include "region/serve/take.h"
@@ -99,13 +100,18 @@ static struct fl_extent *take_populated(struct fl_region *r, struct fl_fill_plan
 
 /* Where requests hold each other up, what threads and depots hold is no waste: emptied for each
  * request that finds nothing, they serve none, and the next ones want all locks, too. So a little
- * more memory comes first, as far as nothing is short of it. */
-static bool grows_sooner(const struct fl_region *r, size_t len)
+ * more memory comes first, for lengths that depots serve, as far as nothing is short of it and no
+ * look and no loan is wanted. */
+static bool grows_sooner(struct fl_region *r, const struct fl_fill_plan *g, unsigned zone)
 {
-    size_t fresh = fl_align_up(len, fl_page.huge);
+    size_t len = g->asked.len, fresh = fl_align_up(len, fl_page.huge);
 
-    return fl_shards_open(&r->shards) != 1 && !fl_sys_is_confined() && !fl_region_is_tight(r) &&
-           r->config.limit == 0 && fresh <= r->budget.left && !fl_supply_is_full(r, len, fresh);
+    fl_assert(fl_region_is_locked(r));
+    return fl_shards_open(&r->shards) != 1 && len <= (size_t)FL_DEPOT_BINS << fl_page.shift &&
+           !g->asked.zonelist->on_touch && !fl_sys_is_confined() && !fl_region_is_tight(r) &&
+           r->config.limit == 0 && r->config.eager_max == 0 &&
+           fresh + fl_page.huge <= r->budget.left / 2 && !fl_supply_is_full(r, len, fresh) &&
+           !fl_zone_may_lend(r, fl_zone_class(r, zone));
 }
 
 /* By what threads' caches and depots give back, some more each time. */
@@ -114,9 +120,24 @@ static struct fl_extent *take_drained(struct fl_region *r, struct fl_fill_plan *
     struct fl_extent *e = NULL;
 
     fl_assert(fl_region_is_locked(r));
-    for (size_t n = FL_DRAINED_AT_ONCE; e == NULL && fl_cache_drain_some(r, n) != 0;
+    for (size_t n = FL_DRAINED_AT_ONCE; e == NULL && fl_cache_drain_some(r, n) != 0 &&
+                                        fl_extent_reserve(&r->space, FL_CARVE_DESCRIPTORS) == 0;
          n = fl_min(2 * n, SIZE_MAX / 2)) {
         e = take_populated(r, g, zone);
+    }
+    return e;
+}
+
+/* Growth was refused. Where that does not serve either, its reason stands. */
+static struct fl_extent *take_drained_at_last(struct fl_region *r, struct fl_fill_plan *g,
+                                              unsigned zone)
+{
+    enum fl_refusal why = g->supply.refusal;
+
+    fl_supply_cancel(r, g);
+    struct fl_extent *e = take_drained(r, g, zone);
+    if (e == NULL && !fl_refusal_puts_off(g->supply.refusal)) {
+        g->supply.refusal = why;
     }
     return e;
 }
@@ -163,7 +184,7 @@ struct fl_extent *fl_take_in_zone_unlocking(struct fl_region *r, struct fl_fill_
     g->supply.sparse =
         !zonelist->on_touch && fl_left_is_sparse(r, len) && fl_take_has_room(r, zone, len);
     struct fl_extent *e = take_populated(r, g, zone);
-    bool grows = e == NULL && grows_sooner(r, len);
+    bool grows = e == NULL && grows_sooner(r, g, zone);
     if (e == NULL && !grows) {
         e = take_drained(r, g, zone);
     }
@@ -187,6 +208,7 @@ struct fl_extent *fl_take_in_zone_unlocking(struct fl_region *r, struct fl_fill_
     if (e == NULL && !zonelist->on_touch) {
         e = fl_take_grown_unlocking(r, g);
     }
-    return e != NULL || !grows || fl_refusal_puts_off(g->supply.refusal) ? e
-                                                                         : take_drained(r, g, zone);
+    return e == NULL && grows && !fl_refusal_puts_off(g->supply.refusal)
+               ? take_drained_at_last(r, g, zone)
+               : e;
 }

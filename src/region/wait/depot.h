@@ -9,9 +9,10 @@
  * length.
  *
  * What waits is CACHED, as in a slot: in no tree, counted as in use, and any thread may take it.
- * The region takes it back before the window grows, when it has aged, when no request has come for
- * a while (jobs/rest.c), and wherever slots are emptied. With several nodes a thread at home, see
- * cache.h, puts and takes what lies in its zone. */
+ * The region takes it back before the window grows (with several shards after a little growth),
+ * when it has aged, when no request has come for a while (jobs/rest.c), and wherever slots are
+ * emptied. With several nodes a thread at home, see cache.h, puts and takes what lies in its
+ * zone. */
 #ifndef FL_REGION_DEPOT_H
 #define FL_REGION_DEPOT_H
 
