@@ -194,3 +194,9 @@ TEST(small_free_pieces_are_watched_until_they_have_been_looked_at)
     assert_false(fl_region_tick(&region, 4));
     assert_int_equal(region.held.populated, MIB(2)); /* too little to split it for */
 }
+
+TEST(where_nothing_was_asked_for_nothing_goes_back)
+{
+    assert_int_equal(fl_region_clear_out(&region), 0);
+    assert_int_equal(fl_holes_table(&region.pages.holes).len, 0);
+}

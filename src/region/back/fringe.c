@@ -67,6 +67,9 @@ static void reach_all(struct fl_region *r)
     uintptr_t end = r->space.base + fl_min(used, r->space.window.all.len);
 
     fl_assert(fl_region_is_locked(r));
+    if (used == 0) {
+        return;
+    }
     fl_region_unlock(r);
     (void)fl_holes_reach(&r->pages.holes, end);
     fl_region_lock(r);
