@@ -20,13 +20,6 @@ enum { MOST = 8192 };
 static long mib = 256, is_whole = 0, is_in_order = 0, warm_mib = 320, nap_ms = 1500;
 static double us[MOST];
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* The order of the accesses: 0, 1, 2, ... or shuffled, the same in each run. */
 static void make_order(size_t order[], size_t count)
 {
@@ -60,7 +53,7 @@ static void access_all(char *base, size_t count)
         }
         us[i] = (fl_bench_ms() - start) * 1e3;
     }
-    qsort(us, count, sizeof(us[0]), compare);
+    fl_bench_sort(us, count);
 }
 
 static char *map(size_t len)
