@@ -107,7 +107,7 @@ static bool grows_sooner(struct fl_region *r, const struct fl_fill_plan *g, unsi
     size_t len = g->asked.len, fresh = fl_align_up(len, fl_page.huge);
 
     fl_assert(fl_region_is_locked(r));
-    return fl_shards_open(&r->shards) != 1 && len <= (size_t)FL_DEPOT_BINS << fl_page.shift &&
+    return fl_shards_open(&r->shards) != 1 && fl_depot_has_bin(len) &&
            !g->asked.zonelist->on_touch && !fl_sys_is_confined() && !fl_region_is_tight(r) &&
            r->config.limit == 0 && r->config.eager_max == 0 &&
            fresh + fl_page.huge <= r->budget.left / 2 && !fl_supply_is_full(r, len, fresh) &&

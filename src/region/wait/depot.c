@@ -30,11 +30,6 @@ static unsigned pages_of(size_t len)
     return (unsigned)(len >> fl_page.shift);
 }
 
-static bool is_short(size_t len)
-{
-    return len <= (size_t)FL_DEPOT_BINS << fl_page.shift;
-}
-
 static unsigned own_depot(const struct fl_cache *c)
 {
     return fl_cache_cpu(c) % FL_DEPOTS;
@@ -71,7 +66,7 @@ bool fl_depot_put(struct fl_region *r, struct fl_cache *c, struct fl_extent *e,
 
     fl_assert(fl_extent_state(e) == FL_EXTENT_CACHED);
     *out_evicted = NULL;
-    if (!is_short(e->len) || e->len > most || !fl_depot_try_hold(d)) {
+    if (!fl_depot_has_bin(e->len) || e->len > most || !fl_depot_try_hold(d)) {
         return false;
     }
     fl_depot_push(d, e); /* from let_go on any thread may have it */
@@ -168,7 +163,8 @@ struct fl_extent *fl_depot_take_same(struct fl_region *r, struct fl_cache *c, si
 static struct fl_extent *serve(struct fl_region *r, struct fl_cache *c, size_t len, unsigned nearer,
                                int others)
 {
-    if (!is_short(len) || atomic_load_explicit(&r->depots.used, memory_order_relaxed) == 0) {
+    if (!fl_depot_has_bin(len) ||
+        atomic_load_explicit(&r->depots.used, memory_order_relaxed) == 0) {
         return NULL;
     }
     unsigned own = own_depot(c), more = c->exact ? 0 : pages_of(len) / nearer;

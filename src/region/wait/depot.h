@@ -53,6 +53,12 @@ struct fl_depots {
     unsigned uses; /* requests and frees since the last look at what may wait */
 };
 
+/* Is it short enough to wait in one? */
+static inline bool fl_depot_has_bin(size_t len)
+{
+    return len <= (size_t)FL_DEPOT_BINS << fl_page.shift;
+}
+
 static inline size_t fl_depot_bytes_of(const struct fl_depot *d)
 {
     return atomic_load_explicit(&d->bytes, memory_order_relaxed);
