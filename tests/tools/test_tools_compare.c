@@ -87,6 +87,19 @@ CASE(only_that_library_is_preloaded)
     assert_says(output.err, "lib:\n<" FL_PRELOAD ">\n");
 }
 
+CASE(the_version_is_what_the_library_or_its_file_says)
+{
+    fl_child_ends(0, ARGV("cp", FL_PRELOAD, FL_FOLDER "/named-0.so"), NULL);
+    COMPARE(0, "-a", "mi=" FL_VERSIONED, "-a", "named=" FL_FOLDER "/named-0.so", "-a",
+            "lib=" FL_PRELOAD, "-n", "1", "-j", "-", "--", "true");
+    static const char *const versions[] = {"mimalloc 3.4.3", "0", "unknown"};
+    const json_t *root = fl_child_json(output.out);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *version = json_object_get(allocator(root, i), "version");
+        assert_string_equal(json_string_value(version), versions[i]);
+    }
+}
+
 CASE(the_tuned_settings_are_the_strong_ones)
 {
     COMPARE(0, "-a", "glibc-tuned", "-n", "1", "-v", "-j", "-", "--", "sh", "-c",

@@ -34,6 +34,29 @@ static int match_object(struct dl_phdr_info *info, size_t size, void *arg)
 /* A function pointer from dlsym: POSIX lets the two kinds of pointer be the same. */
 #define FL_LOOK_UP(function, name) (*(void **)&(function) = dlsym(RTLD_DEFAULT, name)) != NULL
 
+/* Of libNAME.so.VERSION or libNAME-VERSION.so. */
+static void print_file_version(const char *name, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *file = slash != NULL ? slash + 1 : path;
+    const char *so = strstr(file, ".so");
+    const char *dash = so != NULL ? memrchr(file, '-', (size_t)(so - file)) : NULL;
+    if (so != NULL && so[3] == '.') {
+        printf("version=%s%s\n", name, so + strlen(".so."));
+    } else if (dash != NULL && dash[1] >= '0' && dash[1] <= '9') {
+        printf("version=%s%.*s\n", name, (int)(so - dash - 1), dash + 1);
+    } else {
+        printf("version=%sunknown\n", name);
+    }
+}
+
+/* 209 is 2.0.9, and 30403 is 3.4.3. */
+static void print_mimalloc_version(int v)
+{
+    int digits = v < 1000 ? 10 : 100;
+    printf("version=mimalloc %d.%d.%d\n", v / digits / digits, v / digits % digits, v % digits);
+}
+
 static void print_symbol_version(const char *file_name)
 {
     const char *(*fl_version)(void);
@@ -45,7 +68,11 @@ static void print_symbol_version(const char *file_name)
     if (FL_LOOK_UP(fl_version, "fl_version")) {
         printf("version=faultless %s\n", fl_version());
     } else if (FL_LOOK_UP(mallctl, "mallctl") && mallctl("version", &text, &len, NULL, 0) == 0) {
-        printf("version=jemalloc %.*s\n", (int)strcspn(text, "-"), text);
+        if (strncmp(text, "0.0.0", 5) == 0) { /* built outside its repository */
+            print_file_version("jemalloc ", file_name);
+        } else {
+            printf("version=jemalloc %.*s\n", (int)strcspn(text, "-"), text);
+        }
     } else if (FL_LOOK_UP(tc_version, "tc_version")) {
         int major;
         int minor;
@@ -53,12 +80,9 @@ static void print_symbol_version(const char *file_name)
         (void)tc_version(&major, &minor, &patch);
         printf("version=gperftools %d.%d%s\n", major, minor, patch);
     } else if (FL_LOOK_UP(mi_version, "mi_version")) {
-        int v = mi_version(); /* 209 is 2.0.9; from version 3.3 on 3403 may be 3.4.3 */
-        printf("version=mimalloc %d.%d.%d\n", v < 1000 ? v / 100 : v / 1000,
-               v < 1000 ? v / 10 % 10 : v / 100 % 10, v < 1000 ? v % 10 : v % 100);
+        print_mimalloc_version(mi_version());
     } else {
-        const char *dot = strstr(file_name, ".so.");
-        printf("version=%s\n", dot != NULL ? dot + strlen(".so.") : "unknown");
+        print_file_version("", file_name);
     }
 }
 
