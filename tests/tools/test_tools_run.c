@@ -39,7 +39,7 @@ CASE(wrong_options_are_refused_before_anything_runs)
 {
     RUN(125, "--no-such-option", "--", "echo", "ran");
     assert_string_equal(output.out, "");
-    RUN(125, "--warmup", "x", "--", "echo", "ran");
+    RUN(125, "--steps-warmup", "x", "--", "echo", "ran");
     assert_string_equal(output.out, "");
     fl_child_ends(125, ARGV(FL_FAULTSTAT, "run"), NULL);
     fl_child_ends(125, ARGV(FL_FAULTSTAT, "walk"), NULL);
