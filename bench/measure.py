@@ -23,6 +23,7 @@ PYTHON = "/usr/bin/python3"
 WORKLOADS = os.path.join(TOP, "bench/workloads/")
 ALLOCATORS = "glibc,glibc-tuned,jemalloc,jemalloc-tuned,tcmalloc,mimalloc,faultless"
 OURS = "faultless"
+STRONGEST = "glibc,glibc-tuned,jemalloc-tuned,tcmalloc-tuned,mimalloc-tuned," + OURS    # each peer's settings; bench/picture draws them
 HUGE_MIB = 2
 
 
@@ -159,7 +160,7 @@ class Runs:
 
 
 def compare(args, command, rounds=None, allocators=None, variants=(), env=(), warm_mib=0, warmup=None,
-            interval_ms=None):
+            interval_ms=None, step_regex=None):
     """Run a command under all allocators, interleaved.
     variants: definitions of allocators as faultstat's -a takes them, each with its variables."""
     names = args.allocators if allocators is None else allocators
@@ -169,7 +170,8 @@ def compare(args, command, rounds=None, allocators=None, variants=(), env=(), wa
             cmd += ["-a", definition]
         for variable in env:
             cmd += ["-e", variable]
-        for option, value in (("--warm", warm_mib or None), ("--warmup", warmup), ("--interval", interval_ms)):
+        for option, value in (("--warm", warm_mib or None), ("--steps-warmup", warmup), ("--interval", interval_ms),
+                              ("--step-regex", step_regex)):
             cmd += [option, str(value)] if value is not None else []
         p = subprocess.run(cmd + ["--", *command], stdout=subprocess.DEVNULL)
         if p.returncode != 0:
