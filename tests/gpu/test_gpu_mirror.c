@@ -46,7 +46,7 @@ static bool is_covered(const struct fl_mirror_layout *p, const struct fl_gpu_slo
 CASE(blocks_lie_apart_and_inputs_once_a_slot)
 {
     static struct fl_gpu_slot slot[24];
-    static struct fl_run run[24];
+    static struct fl_mirror_run run[24];
     uint64_t seed = 7;
     for (int round = 0; round < 400; round++) {
         size_t n = 1 + seed_next(&seed) % 24, gap = (size_t)1 << seed_next(&seed) % 20;

@@ -45,7 +45,7 @@ static const struct argp_option option[] = {
     {"allocators", 'a', "LIST", 0, "Allocators to compare; may be repeated", 0},
     {"rounds", 'n', "N", 0, "Runs under each allocator (default 10; a verdict needs 5)", 0},
     {"warm", 'm', "MIB", 0, "Touch and free so much memory before each run (default 0)", 0},
-    {"steps-warmup", 'w', "N", 0, "Steps left out of the medians (default: a third, at least 3)", 0},
+    {"steps-warmup", 'w', "N", 0, "Leave out the first N steps (default: a third, at least 3)", 0},
     {"env", 'e', "NAME=VALUE", 0, "Set a variable for all runs; may be repeated", 0},
     {"input", FL_KEY_INPUT, "FILE", 0, "Standard input of each run", 0},
     {"prepare", FL_KEY_PREPARE, "CMD", 0, "Run CMD by sh before each run", 0},

@@ -37,7 +37,7 @@ static const char doc[] =
 static const struct argp_option option[] = {
     {FL_OPTION_JSON},
     {"output", 'o', "FILE", 0, "Write the text to FILE", 0},
-    {"steps-warmup", 'w', "N", 0, "Steps left out of the medians (default: a third, at least 3)", 0},
+    {"steps-warmup", 'w', "N", 0, "Leave out the first N steps (default: a third, at least 3)", 0},
     {"nodes", 'N', NULL, 0, "Read on which nodes memory lies, on a machine with one node too", 0},
     {"interval", 'i', "MS", 0, "Sampling interval (default 50); 0: at step marks only", 0},
     {FL_OPTION_STEP_REGEX},

@@ -45,7 +45,7 @@ int fl_mirror_make_room(struct fl_gpu_mirror *m, size_t runs)
     if (runs <= m->room) {
         return 0;
     }
-    struct fl_run *run = calloc(runs, sizeof *run);
+    struct fl_mirror_run *run = calloc(runs, sizeof *run);
     fl_CUdeviceptr *batch = calloc(2 * runs, sizeof *batch);
     size_t *len = calloc(runs, sizeof *len);
     if (run == NULL || batch == NULL || len == NULL) {

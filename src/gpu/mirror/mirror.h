@@ -13,7 +13,7 @@
 enum { FL_MIRROR_SLOTS = 2, FL_MIRROR_REST = FL_MIRROR_SLOTS };
 
 /* Of the input zone: bytes that one copy takes, from a slot's start. */
-struct fl_run {
+struct fl_mirror_run {
     size_t offset, len;
 };
 
@@ -50,8 +50,8 @@ struct fl_gpu_mirror {
     size_t zone;                     /* bytes of one slot */
     size_t slot_at[FL_MIRROR_SLOTS]; /* where each begins */
     unsigned slots;
-    struct fl_run *run; /* by offset, those with small gaps between them as one */
-    size_t runs, room;  /* and how many there is room for */
+    struct fl_mirror_run *run; /* by offset, those with small gaps between them as one */
+    size_t runs, room;         /* and how many there is room for */
     /* For cuMemcpyBatchAsync, as many as `room`: to, from; and how long. The pusher's. */
     fl_CUdeviceptr *batch;
     size_t *batch_len;
@@ -75,13 +75,14 @@ int fl_follow(struct fl_gpu_mirror *m);
 /* Room for as many runs. -ENOMEM. */
 int fl_mirror_make_room(struct fl_gpu_mirror *m, size_t runs);
 /* One more run, by offset. */
-void fl_mirror_add_run(struct fl_run *run, size_t *runs, struct fl_run next, size_t gap);
+void fl_mirror_add_run(struct fl_mirror_run *run, size_t *runs, struct fl_mirror_run next,
+                       size_t gap);
 
 /* layout: fills each offset; the zone's and the whole's length. 0; -EINVAL: an alignment is none,
  * or there are too many bytes. */
 struct fl_mirror_layout {
     size_t zone, len;
-    struct fl_run *run; /* room for `count` */
+    struct fl_mirror_run *run; /* room for `count` */
     size_t runs;
 };
 int fl_mirror_lay_out(struct fl_gpu_slot *slot, size_t count, unsigned slots, size_t gap,

@@ -22,9 +22,10 @@ static bool put(struct fl_gpu_slot *s, size_t *end)
 
 /* The copies that bring all inputs over: a gap that is cheaper to copy than to leave out is
  * copied. */
-void fl_mirror_add_run(struct fl_run *run, size_t *runs, struct fl_run next, size_t gap)
+void fl_mirror_add_run(struct fl_mirror_run *run, size_t *runs, struct fl_mirror_run next,
+                       size_t gap)
 {
-    struct fl_run *last = *runs != 0 ? &run[*runs - 1] : NULL;
+    struct fl_mirror_run *last = *runs != 0 ? &run[*runs - 1] : NULL;
 
     if (next.len == 0) {
         return;
@@ -57,7 +58,8 @@ int fl_mirror_lay_out(struct fl_gpu_slot *slot, size_t count, unsigned slots, si
             return -EINVAL;
         }
         if (s->input) {
-            fl_mirror_add_run(out->run, &out->runs, (struct fl_run){s->offset, s->size}, gap);
+            fl_mirror_add_run(out->run, &out->runs, (struct fl_mirror_run){s->offset, s->size},
+                              gap);
         }
     }
     out->zone = fl_align_up(end, widest(slot, count)); /* the same offsets are good in each slot */

@@ -21,11 +21,11 @@ static void let_go(struct fl_gpu_mirror *m)
 }
 
 /* By offset. Shell's sort: qsort may allocate. */
-static void sort(struct fl_run *run, size_t n)
+static void sort(struct fl_mirror_run *run, size_t n)
 {
     for (size_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
         for (size_t i = gap; i < n; i++) {
-            struct fl_run r = run[i];
+            struct fl_mirror_run r = run[i];
             size_t at = i;
 
             for (; at >= gap && run[at - gap].offset > r.offset; at -= gap) {
@@ -38,14 +38,14 @@ static void sort(struct fl_run *run, size_t n)
 
 /* The runs of the slot of even steps; those of odd ones lie alike. */
 static void find_runs(struct fl_gpu_mirror *m, const struct fl_plan_layout *l,
-                      const struct fl_plan_place *place, struct fl_run *all)
+                      const struct fl_plan_place *place, struct fl_mirror_run *all)
 {
     const struct fl_plan_zone *z = &l->zone[FL_ZONE_INPUT];
     size_t n = 0;
 
     for (size_t i = 0; i < l->places; i++) {
         if (place[i].zone == FL_ZONE_INPUT && place[i].offset[0] != FL_PACK_NONE) {
-            all[n++] = (struct fl_run){place[i].offset[0] - z->offset[0], place[i].size};
+            all[n++] = (struct fl_mirror_run){place[i].offset[0] - z->offset[0], place[i].size};
         }
     }
     sort(all, n);
@@ -77,7 +77,7 @@ static int no_layout(int rc)
 
 /* Zone and runs as `l` says, of which there are `room` places at most. */
 static int read_layout(struct fl_gpu_mirror *m, struct fl_plan_layout *l,
-                       struct fl_plan_place *place, struct fl_run *all, size_t room)
+                       struct fl_plan_place *place, struct fl_mirror_run *all, size_t room)
 {
     const struct fl_plan_zone *z = &l->zone[FL_ZONE_INPUT];
     int rc = fl_mirror_make_room(m, room);
@@ -100,7 +100,7 @@ static int read_layout(struct fl_gpu_mirror *m, struct fl_plan_layout *l,
         find_runs(m, l, place, all);
     } else { /* all of it, then */
         m->runs = 0;
-        fl_mirror_add_run(m->run, &m->runs, (struct fl_run){0, z->len}, 0);
+        fl_mirror_add_run(m->run, &m->runs, (struct fl_mirror_run){0, z->len}, 0);
     }
     fl_assert(m->runs <= m->room);
     m->plan.generation = l->generation;
@@ -111,7 +111,7 @@ static int take_over(struct fl_gpu_mirror *m, struct fl_plan_layout *l)
 {
     size_t room = l->places + 1;
     struct fl_plan_place *place = calloc(room, sizeof *place);
-    struct fl_run *all = calloc(room, sizeof *all);
+    struct fl_mirror_run *all = calloc(room, sizeof *all);
     int rc = -ENOMEM;
 
     if (place != NULL && all != NULL) {

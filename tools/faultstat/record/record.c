@@ -49,7 +49,7 @@ static const struct argp_option option[] = {
     {"output", 'o', "FILE", 0, "Write the recording to FILE; '-' is standard output", 0},
     {"every", 'c', "N", 0, "Take the stack of each Nth fault (default 199; 1: of all)", 0},
     {"stack", 's', "BYTES", 0, "Bytes of stack a sample (default 16384)", 0},
-    {"steps-warmup", 'w', "N", 0, "Steps left out of the prediction (default: a third, at least 3)", 0},
+    {"steps-warmup", 'w', "N", 0, "Leave out the first N steps (default: a third, at least 3)", 0},
     {"copies", 'C', NULL, 0,
      "Tell copies of pages after a fork apart; adds work to each fault of CMD", 0},
     {FL_OPTION_STEP_REGEX},
