@@ -1,5 +1,6 @@
-# R: each step centres a matrix, fits a linear model, and aggregates and sorts a data frame. Each prints a line, which ends
-# it for faultstat (--step-regex ^step).   R --no-echo --vanilla -f bench/programs/arrays.R
+# R: each step centres a matrix, fits a linear model, and aggregates and sorts a data frame. Each
+# prints a line, which ends it for faultstat (--step-regex ^step).
+#   R --no-echo --vanilla -f bench/programs/arrays.R
 set.seed(0)
 rows <- 400000
 x <- matrix(rnorm(rows * 6), rows)

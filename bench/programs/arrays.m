@@ -1,5 +1,6 @@
-% Octave: each step filters an image, transforms it, and takes statistics of what comes out. Each prints a line, which ends
-% it for faultstat (--step-regex ^step).   octave-cli --norc --quiet bench/programs/arrays.m
+% Octave: each step filters an image, transforms it, and takes statistics of what comes out. Each
+% prints a line, which ends it for faultstat (--step-regex ^step).
+%   octave-cli --norc --quiet --no-history bench/programs/arrays.m
 rand("seed", 0);
 picture = rand(1500, 2000);
 window = ones(5) / 25;
