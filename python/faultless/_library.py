@@ -12,7 +12,7 @@ FIELDS = (
     "repair_bytes", "releases", "compactions", "rung", "plan_hits", "plan_misses", "plan_unplaced",
     "plan_missed_bytes", "plan_steps", "plan_layouts", "plan_drops", "plan_bytes", "cached_bytes",
     "plan_free_bytes", "free_held_bytes", "plan_recorded", "served_bytes", "lazy_bytes",
-    "region_locks",
+    "region_locks", "thin_bytes",
 )
 
 _Stats = ctypes.c_uint64 * len(FIELDS)

@@ -30,7 +30,8 @@ struct fl_thread_stats {
     X(move_bytes)                                                                                  \
     X(repair_bytes)                                                                                \
     X(releases)                                                                                    \
-    X(compactions)
+    X(compactions)                                                                                 \
+    X(thin_bytes)
 
 /* Lock: region. */
 struct fl_region_stats {
@@ -83,7 +84,8 @@ struct fl_region_stats {
     X(plan_recorded, COUNTER, "steps recorded, to learn from")                                     \
     X(served_bytes, COUNTER, "bytes of the large requests served")                                 \
     X(lazy_bytes, COUNTER, "of these, bytes handed out unpopulated")                               \
-    X(region_locks, COUNTER, "times that the region's lock was taken")
+    X(region_locks, COUNTER, "times that the region's lock was taken")                             \
+    X(thin_bytes, COUNTER, "bytes of huge pages in use that went back but for what was filled")
 
 struct fl_stats_values {
 #define X(field, kind, text) uint64_t field;

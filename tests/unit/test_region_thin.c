@@ -130,6 +130,7 @@ TEST_WHERE(can, thin_begin, a_block_that_stays_empty_is_thin)
     }
     assert_int_equal(region.history.sparse_live, 1);
     assert_true(region.history.touched[27] == 1); /* none of that kind */
+    assert_in_range(stats().thin_bytes, MIB(28), MIB(32));
     free_looked_at(e);
     assert_none_left();
 }

@@ -195,7 +195,11 @@ static enum next give(struct fl_region *r, struct fl_thin_slot *s, const struct 
     }
     k->cursor = page + fl_page.huge;
     if (!fl_thin_is_full(&r->pages, page)) {
-        r->thin.never_back = fl_thin_give(&r->pages, page) == FL_THIN_NOT_BACK;
+        enum fl_thin_given given = fl_thin_give(&r->pages, page);
+        r->thin.never_back = given == FL_THIN_NOT_BACK;
+        if (given == FL_THIN_GIVEN) {
+            (void)__atomic_fetch_add(&r->stats.thin_bytes, fl_page.huge, __ATOMIC_RELAXED);
+        }
     }
     return NEXT_NOW;
 }
