@@ -153,6 +153,16 @@ static int parse_signal(const char *s, uint64_t *out)
     return rc == 0 && !is_for_users(*out) ? -EINVAL : rc;
 }
 
+/* -1 is never to other allocators, and 0 is here. */
+static int parse_ms(const char *s, uint64_t *out)
+{
+    if (strcmp(s, "never") == 0 || strcmp(s, "-1") == 0) {
+        *out = 0;
+        return 0;
+    }
+    return fl_parse_u64(s, out);
+}
+
 static int parse_value(const struct fl_option_row *r, const char *s, uint64_t *out)
 {
     int rc = 0;
@@ -162,6 +172,8 @@ static int parse_value(const struct fl_option_row *r, const char *s, uint64_t *o
         rc = fl_parse_size(s, out);
         break;
     case FL_KIND_TIME:
+        rc = parse_ms(s, out);
+        break;
     case FL_KIND_COUNT:
         rc = fl_parse_u64(s, out);
         break;

@@ -58,7 +58,7 @@ static void append_hint(struct fl_text *t, const struct fl_option_row *r)
 {
     static const char *const hint[] = {
         [FL_KIND_SIZE] = "bytes, such as 65536, 64K, 512M or 8G",
-        [FL_KIND_TIME] = "milliseconds, such as 10000",
+        [FL_KIND_TIME] = "milliseconds, such as 10000, or never",
         [FL_KIND_BOOL] = "1, on, yes or true; 0, off, no or false",
         [FL_KIND_TEXT] = "a name of at most 4095 bytes",
         [FL_KIND_SIGNAL] = "a signal that programs may catch, such as USR1 or 10",
