@@ -63,7 +63,7 @@ struct fl_stats {
     uint64_t served_bytes;    /* of the large requests served */
     uint64_t lazy_bytes;      /* of these, handed out unpopulated */
     uint64_t region_locks;    /* times that the region's lock was taken, by any thread */
-    uint64_t thin_bytes;      /* of huge pages in use that went back but for what was filled */
+    uint64_t thin_bytes;      /* of huge pages in use, split to give back what was zero */
 };
 
 /* Fills `*out`, as many fields as out->size covers. 0; -EINVAL when `out` is NULL or out->size is

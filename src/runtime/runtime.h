@@ -118,8 +118,8 @@ void fl_report_changed(void);
 /* What the report at exit needs early. `env`: NULL, as for AT_SECURE.  Context: boot. */
 void fl_report_start(char *const env[]);
 
-/* An option's file cannot be written: by name, with the error's number (-rc). Who reads it looks
- * for the folder, or its rights. */
+/* An option's file cannot be written: by name, with the reason, or the error's number (-rc). Who
+ * reads it looks for the folder, or its rights. */
 void fl_report_unwritten(const char *option, const char *path, int rc);
 /* FAULTLESS_PROFILE: from the start, and at exit: profile.c.  Context: boot; exit. */
 void fl_report_begin_profile(void);

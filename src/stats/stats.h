@@ -85,7 +85,7 @@ struct fl_region_stats {
     X(served_bytes, COUNTER, "bytes of the large requests served")                                 \
     X(lazy_bytes, COUNTER, "of these, bytes handed out unpopulated")                               \
     X(region_locks, COUNTER, "times that the region's lock was taken")                             \
-    X(thin_bytes, COUNTER, "bytes of huge pages in use that went back but for what was filled")
+    X(thin_bytes, COUNTER, "bytes of huge pages in use that were split, to give back what was zero")
 
 struct fl_stats_values {
 #define X(field, kind, text) uint64_t field;
@@ -202,7 +202,7 @@ struct fl_summary {
     /* What it cost to touch so much memory that was mapped anew, here and now. 0: not measured. */
     uint64_t sample_bytes, sample_faults, sample_ns;
 };
-/* What was avoided is estimated against an allocator that maps each request anew: all bytes served,
+/* What is said to be less is so beside an allocator that maps each request anew: all bytes served,
  * less those that were brought into memory, at the costs of the sample. */
 void fl_stats_format_summary(const struct fl_summary *s, struct fl_text *t);
 /* Text for node_exporter's textfile collector; labels: pid, program, and gpu for those of GPUs that

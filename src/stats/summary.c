@@ -1,5 +1,5 @@
-/* One line a process: what was served, and what that saved, estimated from what memory that is
- * mapped anew costs on this machine. */
+/* One line a process: what was served, and what it would have cost to map each request anew,
+ * estimated from what new memory costs on this machine. */
 #include "stats/stats.h"
 
 /* With one decimal where it is below ten: 1.2G. */
@@ -69,7 +69,7 @@ static void append_saved(struct fl_text *t, const struct fl_summary *s)
     append_count(t, part(reused, s->sample_bytes, s->sample_faults));
     fl_text_str(t, " page faults and ");
     append_time(t, part(reused, s->sample_bytes, s->sample_ns));
-    fl_text_str(t, " avoided (estimated)");
+    fl_text_str(t, " less than if each were mapped anew (estimated)");
 }
 
 static void append_method(struct fl_text *t, uint64_t rung)

@@ -29,8 +29,8 @@ static const struct row wrong_values[] = {
     {"FAULTLESS_THRESHOLD=much", "FAULTLESS_THRESHOLD=much is not understood (bytes, such as "
                                  "65536, 64K, 512M or 8G); using 64K"},
     {"FAULTLESS_THRESHOLD=5T", "FAULTLESS_THRESHOLD=5T is out of range (4K to 1T); using 64K"},
-    {"FAULTLESS_DECAY_MS=-1", "FAULTLESS_DECAY_MS=-1 is not understood (milliseconds, such as "
-                              "10000); using 10000"},
+    {"FAULTLESS_DECAY_MS=-2", "FAULTLESS_DECAY_MS=-2 is not understood (milliseconds, such as "
+                              "10000, or never); using 10000"},
     {"FAULTLESS_DISABLE=worker,sleep",
      "FAULTLESS_DISABLE=worker,sleep is not understood (commas between any of all, thp, populate, "
      "worker, cache, stock, move, uffd, uring, numa or plan); using none"},
@@ -228,8 +228,8 @@ CASE(stats_append_a_line_a_process)
     assert_says(r->stats, "\"program\": \"victim_names\"");
     r = with("FAULTLESS_STATS=/no/such/folder/file", NULL);
     assert_int_equal(r->exit_status, 0);
-    assert_string_equal(
-        r->err, "faultless: FAULTLESS_STATS=/no/such/folder/file cannot be written, error 2\n");
+    assert_string_equal(r->err, "faultless: FAULTLESS_STATS=/no/such/folder/file cannot be "
+                                "written: there is no such folder\n");
 }
 
 static const struct fl_run *steps_with(const char *entry)
@@ -252,8 +252,8 @@ CASE(a_timeline_is_a_trace_of_what_was_done)
     assert_says(text, "{\"name\":\"victim_steps\",");
     const struct fl_run *r = steps_with("FAULTLESS_TIMELINE=/no/such/folder/t");
     assert_int_equal(r->exit_status, 0);
-    assert_string_equal(
-        r->err, "faultless: FAULTLESS_TIMELINE=/no/such/folder/t cannot be written, error 2\n");
+    assert_string_equal(r->err, "faultless: FAULTLESS_TIMELINE=/no/such/folder/t cannot be "
+                                "written: there is no such folder\n");
 }
 
 CASE(steps_that_cannot_be_written_are_told_of_once)

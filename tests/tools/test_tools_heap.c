@@ -236,7 +236,8 @@ CASE(values_of_the_option_are_checked)
     assert_says(output.err, "FAULTLESS_PROFILE=word");
     const char *const bad[] = {every[0], "FAULTLESS_PROFILE=/nonexistent/a", every[3], NULL};
     fl_child_ends(0, ARGV(FL_LIVE, "work"), bad);
-    assert_says(output.err, "FAULTLESS_PROFILE=/nonexistent/a cannot be written, error 2");
+    assert_says(output.err,
+                "FAULTLESS_PROFILE=/nonexistent/a cannot be written: there is no such folder");
 }
 
 LIVE_VICTIM_MAIN("test_tools_heap", .teardown = fl_live_victims_end_well, IN_FOLDER)

@@ -161,8 +161,10 @@ CASE(a_summary_is_one_line)
                            .sample_faults = 256,
                            .sample_ns = 140000};
     fl_stats_format_summary(&s, &t); /* 16 GiB: 16384 times the sample */
-    assert_string_equal(buf, "faultless[42] a?b: 120k large requests, 4.2M page faults and 2.3 s "
-                             "avoided (estimated), pages move by mremap, peak 1.2 GiB\n");
+    assert_string_equal(
+        buf,
+        "faultless[42] a?b: 120k large requests, 4.2M page faults and 2.3 s "
+        "less than if each were mapped anew (estimated), pages move by mremap, peak 1.2 GiB\n");
     s.sample_bytes = 0;
     s.resident_peak = 3ull << 30;
     v.rung = 0;
@@ -206,8 +208,9 @@ CASE(nothing_is_avoided_below_zero)
         .active = 1, .requests = 1, .served_bytes = 4096, .populate_bytes = 8192};
     struct fl_summary s = {.values = &v, .sample_bytes = 1, .sample_faults = 1, .sample_ns = 1};
     fl_stats_format_summary(&s, &t);
-    assert_string_equal(buf, "faultless: 1 large request, 0 page faults and 0 ns avoided "
-                             "(estimated), pages move by userfaultfd, peak 0 B\n");
+    assert_string_equal(
+        buf, "faultless: 1 large request, 0 page faults and 0 ns less than "
+             "if each were mapped anew (estimated), pages move by userfaultfd, peak 0 B\n");
 }
 
 CASE(prometheus_has_help_type_and_value)
