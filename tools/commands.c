@@ -56,6 +56,10 @@ int fl_commands_main(const struct fl_command_table *c, int argc, char **argv)
             return c->command[i].run(argc - 1, argv + 1);
         }
     }
-    fprintf(stderr, "%s: no command '%s'; see %s -h\n", c->program, argv[1], c->program);
+    fprintf(stderr, "%s: no command '%s'; ", c->program, argv[1]);
+    if (c->runs != NULL && strchr(argv[1], '/') != NULL) {
+        fprintf(stderr, "%s %s %s runs a program; ", c->program, c->runs, argv[1]);
+    }
+    fprintf(stderr, "%s -h lists them\n", c->program);
     return c->exit_own;
 }

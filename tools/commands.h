@@ -16,6 +16,7 @@ struct fl_command_table {
     const char *program, *version;
     const char *usage;  /* what stands behind the program's name */
     const char *manual; /* what the manual page explains */
+    const char *runs;   /* the command that runs a program; NULL: none does */
     int exit_own;       /* the exit status of a wrong command line */
     const struct fl_command *command;
     size_t n;

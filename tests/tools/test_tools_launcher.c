@@ -24,8 +24,8 @@ CASE(the_library_comes_before_what_was_preloaded)
 
 CASE(options_become_variables)
 {
-    LAUNCH(0, "-o", "decay-ms=5", "--option=THRESHOLD=64K", "-o", "log=", "--", "sh", "-c",
-           "echo $FAULTLESS_DECAY_MS $FAULTLESS_THRESHOLD ${FAULTLESS_LOG-unset}.");
+    LAUNCH(0, "-o", "decay-ms=5", "--option=FAULTLESS_THRESHOLD=64K", "-o", "log=", "--", "sh",
+           "-c", "echo $FAULTLESS_DECAY_MS $FAULTLESS_THRESHOLD ${FAULTLESS_LOG-unset}.");
     assert_string_equal(output.out, "5 64K .\n");
 }
 
@@ -42,6 +42,11 @@ CASE(exit_codes_are_those_of_a_shell)
     LAUNCH(127, "/nonexistent/program");
     assert_says(output.err, "/nonexistent/program: No such file");
     LAUNCH(126, "/etc/passwd");
+    assert_says(output.err, "/etc/passwd: Permission denied: it is not executable; a script's");
+    static const char go[] = "cd " FL_FOLDER " && : >loop && \"$0\" loop";
+    LAUNCH(127, "sh", "-c", go, FL_LAUNCHER);
+    assert_says(output.err,
+                "faultless: loop: No such file or directory in PATH; ./loop is in this");
 }
 
 CASE(wrong_use_is_125_and_runs_nothing)

@@ -22,7 +22,7 @@ int fl_check_main(const char *command, const char *json)
         return FL_EXIT_OWN;
     }
     if (command != NULL && c.target.error != 0) {
-        fprintf(stderr, "faultless: %s: %s\n", command, strerror(c.target.error));
+        fl_say_not_run("faultless", command, c.target.error);
         return c.target.error == ENOENT ? FL_EXIT_NOT_FOUND : FL_EXIT_CANNOT_RUN;
     }
     fl_host_read(&c.host);

@@ -156,6 +156,22 @@ static bool is_program(const char *path)
            (len >= 2 && memcmp(head, "#!", 2) == 0);
 }
 
+void fl_say_not_run(const char *program, const char *name, int error)
+{
+    struct stat file;
+    bool is_here = strchr(name, '/') == NULL && stat(name, &file) == 0 && S_ISREG(file.st_mode);
+
+    fprintf(stderr, "%s: %s: %s", program, name, strerror(error));
+    if (error == ENOENT && is_here) {
+        fprintf(stderr, " in PATH; ./%s is in this folder", name);
+    } else if (error == EACCES && strchr(name, '/') != NULL && access(name, R_OK) == 0 &&
+               access(name, X_OK) != 0) {
+        fputs(": it is not executable; a script's interpreter runs it, as in: python3 script.py",
+              stderr);
+    }
+    fputc('\n', stderr);
+}
+
 bool fl_is_output(const char *name)
 {
     return strcmp(name, "-") == 0 || (name[0] != '-' && !is_program(name));

@@ -25,6 +25,10 @@ int fl_find_preloadable(char path[PATH_MAX]);
  * error, which begins with `program`, says why not.  Threads: one. */
 bool fl_find_preload(const char *program);
 
+/* One line on standard error: why `name`, as execvp(3) takes it, was not run, and what would be.
+ * `error`: its number. */
+void fl_say_not_run(const char *program, const char *name, int error);
+
 /* May an option name it for a file to be written? "-" is one. Not the next option, nor a program,
  * which is an operand: an option without its file stands before these. */
 bool fl_is_output(const char *name);

@@ -48,18 +48,20 @@ static const struct argp_option option[] = {
     {0},
 };
 
-/* Put OPTION=VALUE into the environment as FAULTLESS_OPTION; "decay-ms" and "DECAY_MS" are the
- * same name. */
+/* Put OPTION=VALUE into the environment as FAULTLESS_OPTION; "decay-ms", "DECAY_MS" and the whole
+ * name are the same. */
 static void set_option(const char *text, struct argp_state *state)
 {
+    static const char prefix[] = "FAULTLESS_";
     char name[128] = "FAULTLESS_";
     size_t len = strlen(name);
-    const char *value = strchr(text, '=');
-    if (value == NULL || value == text) {
+    const char *from = text + (strncmp(text, prefix, len) == 0 ? len : 0);
+    const char *value = strchr(from, '=');
+    if (value == NULL || value == from) {
         argp_error(state, "-o wants OPTION=VALUE, not '%s'", text);
         return;
     }
-    for (const char *c = text; c < value; c++) {
+    for (const char *c = from; c < value; c++) {
         if ((!isalnum((unsigned char)*c) && *c != '_' && *c != '-') || len + 1 >= sizeof(name)) {
             argp_error(state, "'%s' is not the name of an option", text);
             return;
@@ -178,6 +180,6 @@ int main(int argc, char **argv)
     mark_process();
     execvp(w.command[0], w.command);
     int rc = errno == ENOENT ? FL_EXIT_NOT_FOUND : FL_EXIT_CANNOT_RUN;
-    fprintf(stderr, "faultless: %s: %s\n", w.command[0], strerror(errno));
+    fl_say_not_run("faultless", w.command[0], errno);
     return rc;
 }
