@@ -186,6 +186,14 @@ CASE(children_are_recorded_too)
     assert_within_1_percent(faults_of(root, "f", ""), 2 * FL_F_PAGES);
 }
 
+CASE(nothing_is_predicted_of_what_ran_under_the_library)
+{
+    RECORD(0, "-c", "1", "--", FL_LAUNCHER, FL_SITES);
+    const json_t *root = recording();
+    assert_true(json_is_null(json_object_get(root, "prediction")));
+    assert_says(json_string_value(fl_child_item(root, "notes", 0)), "it ran under faultless");
+}
+
 int main(void)
 {
     int fd = mkstemp(path);

@@ -13,7 +13,7 @@ static const char recording[] =
     "{\"schema\":1,\"kind\":\"faultstat record\",\"command\":[\"./x\",\"</script><b>\"],"
     "\"machine\":{},\"exit\":0,\"method\":\"perf\",\"wall_s\":1,\"user_s\":0.5,\"sys_s\":0.5,"
     "\"peak_mib\":10,\"faults\":{\"getrusage_minor\":265,\"getrusage_major\":0,"
-    "\"counted_minor\":260,\"counted_major\":0,\"samples\":4},"
+    "\"counted_minor\":260,\"counted_major\":0,\"samples\":260},"
     "\"kinds\":[{\"name\":\"anonymous 4 KiB\",\"cost_ns\":1000,\"saved_ns\":900},"
     "{\"name\":\"anonymous huge\",\"cost_ns\":0,\"saved_ns\":0}],\"spans\":[\"small\",\"big\"],"
     "\"frames\":[{\"name\":\"main\",\"file\":\"x\"},{\"name\":\"step\",\"file\":\"x\","
@@ -59,6 +59,7 @@ CASE(exit_status_is_the_commands)
     RECORD(7, "-q", "-o", path, "--", "sh", "-c", "exit 7");
     RECORD(128 + 15, "-q", "-o", path, "--", "sh", "-c", "kill -TERM $$");
     RECORD(127, "-q", "-o", path, "--", "/nonexistent/program");
+    assert_says(output.err, "faultstat: /nonexistent/program: No such file or directory\n");
     RECORD(125, "-q", "-o", "/nonexistent/folder/file", "--", "true");
     assert_says(output.err, "/nonexistent/folder/file: No such file");
 }
@@ -86,6 +87,33 @@ CASE(the_text_names_sites_by_their_share)
     assert_true(first < second && second < strstr(output.out, "    [jit]\n"));
     assert_says(output.out, "< main");
     assert_says(output.out, "- a note");
+}
+
+/* With `now` in the place of `then`. */
+static void report_with(const char *then, const char *now)
+{
+    const char *at = strstr(recording, then);
+    assert_non_null(at);
+    write_text(path, text_as("%.*s%s%s", (int)(at - recording), recording, now, at + strlen(then)));
+    REPORT(0, path);
+}
+
+CASE(sites_of_one_sample_share_a_line)
+{
+    report_with("\"samples\":260", "\"samples\":4");
+    assert_says(output.out, "    step (x.c:7)\n");
+    assert_null(strstr(output.out, "[jit]"));
+    assert_says(output.out, "and of one sample each, which says little: 2 sites");
+}
+
+/* The half of its faults that are huge cost a third. */
+CASE(a_site_of_several_kinds_has_a_plus)
+{
+    report_with("\"cost_ns\":0", "\"cost_ns\":500");
+    assert_says(output.out, "  anonymous 4 KiB +    big\n    step (x.c:7)\n");
+    assert_says(output.out, "+: other kinds too");
+    report_with("\"cost_ns\":0", "\"cost_ns\":100");
+    assert_null(strstr(output.out, " +"));
 }
 
 /* No middle is printed where only the ends are known, and the reason stands beside them. */

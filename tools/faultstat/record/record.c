@@ -7,6 +7,8 @@
 #include "faultstat/report/report.h"
 #include "faultstat/sink.h"
 
+#include "launcher/find.h"
+
 #include <argp.h>
 #include <errno.h>
 #include <limits.h>
@@ -124,7 +126,10 @@ static int save(struct fl_recorder *recorder, const struct fl_watch *watch, cons
     if (rc == 0 && !o->quiet) {
         fl_report_top(root, 10, stderr);
         if (strcmp(o->output, "-") != 0) {
-            fprintf(stderr, "\nfaultstat report --html faults.html %s\n", o->output);
+            size_t stem = strlen(o->output);
+            stem -= stem > 5 && strcmp(o->output + stem - 5, ".json") == 0 ? 5 : 0;
+            fprintf(stderr, "\nto see it in a browser: faultstat report --html %.*s.html %s\n",
+                    (int)stem, o->output, o->output);
         }
     }
     json_decref(root);
@@ -151,7 +156,7 @@ static int record(struct fl_recorder *recorder, struct fl_watch *watch, const st
         return rc;
     }
     if (watch->exec_error != 0) {
-        fprintf(stderr, "faultstat: %s: %s\n", o->command[0], strerror(-watch->exec_error));
+        fl_say_not_run("faultstat", o->command[0], -watch->exec_error);
         return 0;
     }
     fl_recorder_finish(recorder, watch);

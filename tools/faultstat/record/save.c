@@ -105,11 +105,25 @@ static json_t *layout_json(const struct fl_recorder *recorder, const struct fl_w
     return json_pack("{s:s, s:o}", "what", has_steps ? "one step" : "the run", "points", array);
 }
 
+/* Some process of it had the library: what it would do is not to be predicted. */
+static bool ran_under_faultless(const struct fl_recorder *recorder)
+{
+    static const char file[] = "libfaultless.so";
+    for (size_t i = 0; i < recorder->unwinder.modules.count; i++) {
+        const char *path = recorder->unwinder.modules.module[i].path;
+        const char *slash = path != NULL ? strrchr(path, '/') : NULL;
+        if (slash != NULL && strncmp(slash + 1, file, strlen(file)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static json_t *prediction_json(const struct fl_recorder *recorder, const struct fl_watch *watch,
                                int warmup)
 {
     struct fl_prediction_input in;
-    if (!recorder->has_perf) {
+    if (!recorder->has_perf || ran_under_faultless(recorder)) {
         return json_null();
     }
     fl_steady_get(recorder, watch, warmup, &in);
@@ -144,6 +158,9 @@ static json_t *notes_json(const struct fl_recorder *recorder, uint64_t numa_hint
              "prediction; children are in the total alone",
              strerror(-recorder->perf_error));
     add_note(notes, !perf, text);
+    add_note(notes, ran_under_faultless(recorder),
+             "it ran under faultless: these faults are those that are left, and nothing is "
+             "predicted");
     add_note(notes, perf && recorder->rings.user_only,
              "faults inside system calls are not seen (perf_event_paranoid)");
     add_note(notes, perf && !recorder->rings.has_page_size,

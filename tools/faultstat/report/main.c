@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct options {
     const char *input;
@@ -89,7 +90,9 @@ static json_t *load(const char *path)
         fprintf(stderr, "faultstat: %s: a profile of large blocks, which faultstat heap shows\n",
                 path);
     } else if (root == NULL) {
-        fprintf(stderr, "faultstat: %s: %s\n", path, error.text);
+        bool is_read = access(path, R_OK) == 0;
+        fprintf(stderr, "faultstat: %s: %s%s\n", path, is_read ? "no JSON of faultstat's: " : "",
+                error.text);
     }
     return root;
 }

@@ -56,23 +56,60 @@ static void print_callers(const char *text, FILE *file)
     free(line);
 }
 
+/* The kind that costs most, with a plus where others cost more than a tenth. */
+static void put_kind(const json_t *record, const struct fl_site *site, char text[32])
+{
+    double cost_ms[FL_SITE_KINDS];
+    for (size_t kind = 0; kind < FL_SITE_KINDS; kind++) {
+        const json_t *object = json_array_get(json_object_get(record, "kinds"), kind);
+        cost_ms[kind] = site->kind[kind] * of(object, "cost_ns") / 1e6;
+    }
+    size_t best =
+        site->cost_ms > 0 ? largest(cost_ms, FL_SITE_KINDS) : largest(site->kind, FL_SITE_KINDS);
+    bool is_mixed = cost_ms[best] < site->cost_ms * 0.9;
+    snprintf(text, 32, "%s%s", kind_name(record, best), is_mixed ? " +" : "");
+}
+
+/* How many sites, from the front, have more than one sample, which chance alone brings. */
+static size_t sites_of_weight(const json_t *record, const struct fl_sites *sites)
+{
+    double samples = of(json_object_get(record, "faults"), "samples");
+    double each = samples > 0 ? sites->faults / samples : 0;
+    size_t n = sites->count;
+    while (each > 1.5 && n > 1 && sites->site[n - 1].faults < 1.5 * each) {
+        n--;
+    }
+    return n;
+}
+
 static void print_sites(const json_t *record, const struct fl_sites *sites, size_t most, FILE *file)
 {
     char text[512];
+    char kind[32];
+    size_t weighty = sites_of_weight(record, sites);
+    bool is_mixed = false;
     fprintf(file, "\n%10s %6s %10s  %-20s %s\n", "faults", "%", "cost ms", "kind", "mapping");
-    for (size_t i = 0; i < sites->count && i < most; i++) {
+    for (size_t i = 0; i < weighty && i < most; i++) {
         const struct fl_site *site = &sites->site[i];
+        put_kind(record, site, kind);
+        is_mixed |= strchr(kind, '+') != NULL;
         fprintf(file, "%10.0f %6.1f %10.1f  %-20s %s\n", site->faults,
-                100 * site->faults / sites->faults, site->cost_ms,
-                kind_name(record, largest(site->kind, FL_SITE_KINDS)),
+                100 * site->faults / sites->faults, site->cost_ms, kind,
                 span_name(record, largest(site->span, FL_SITE_SPANS)));
         print_line("    ", fl_sites_name(record, site->frame, text, sizeof(text)), file);
         if (fl_sites_callers(record, site, text, sizeof(text))[0] != '\0') {
             print_callers(text, file);
         }
     }
-    if (sites->count > most) {
-        fprintf(file, "    and %zu more sites\n", sites->count - most);
+    if (weighty > most) {
+        fprintf(file, "    and %zu more sites\n", weighty - most);
+    }
+    if (sites->count > weighty) {
+        fprintf(file, "    and of one sample each, which says little: %zu sites\n",
+                sites->count - weighty);
+    }
+    if (is_mixed) {
+        fputs("    +: other kinds too, for more than a tenth of the cost\n", file);
     }
 }
 
