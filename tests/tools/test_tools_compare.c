@@ -40,7 +40,7 @@ CASE(an_absent_allocator_is_named_and_skipped)
 CASE(wrong_options_are_refused)
 {
     COMPARE(125, "-a", "nosuchmalloc", "--", "echo", "ran");
-    assert_says(output.err, "no allocator 'nosuchmalloc'");
+    assert_says(output.err, "no allocator 'nosuchmalloc': --help lists those that are known");
     COMPARE(125, "-n", "0", "--", "true");
     COMPARE(125, "-e", "novalue", "--", "true");
     COMPARE(125, "-a", "x=glibc,lower=1", "--", "true");
@@ -77,6 +77,8 @@ CASE(variants_set_their_variables_and_summaries_are_carried)
     assert_int_equal(fl_child_number(plain, "c"), 7);
     assert_int_equal(fl_child_number(odd, "a"), 3);
     assert_null(json_object_get(odd, "s"));
+    assert_says(output.err, "MALLOC_CONF is not passed on to the runs; "
+                            "'-a jemalloc -a x=jemalloc,MALLOC_CONF=...' compares with it\n");
 }
 
 CASE(only_that_library_is_preloaded)

@@ -75,6 +75,8 @@ CASE(memory_is_that_of_smaps)
     double anonymous = fl_child_number(said, "anonymous");
     assert_true(pss >= FL_PEAK_KIB && anonymous >= FL_PEAK_KIB);
     assert_near("PSS, KiB", fl_child_number(own, "pss_peak_mib") * 1024, pss, FL_FEW_KIB);
+    double mean = fl_child_number(own, "pss_mean_mib");
+    assert_true(mean > 0 && mean <= fl_child_number(own, "pss_peak_mib"));
     assert_near("huge KiB", fl_child_number(own, "anon_huge_peak_mib") * 1024, huge, 0);
     assert_near("huge, %", fl_child_number(own, "huge_pct"), huge / anonymous * 100, 1);
 }

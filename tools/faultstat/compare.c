@@ -243,7 +243,18 @@ static int exit_status(const struct fl_comparison *c, const struct fl_analysis *
     return 0;
 }
 
-/* What tunes an allocator in our own environment would make its row into another one, silently. */
+/* The allocator that such a variable tunes. */
+static const char *base_of(const char *name)
+{
+    return strncmp(name, "FAULTLESS_", 10) == 0    ? "faultless"
+           : strncmp(name, "MIMALLOC_", 9) == 0    ? "mimalloc"
+           : strncmp(name, "TCMALLOC_", 9) == 0    ? "tcmalloc"
+           : strncmp(name, "MALLOC_CONF", 11) == 0 ? "jemalloc"
+                                                   : "glibc";
+}
+
+/* What tunes an allocator in our own environment would make its row into another one, silently: it
+ * is left out, with a word on what the user may have meant to measure. */
 static void clear_tuning(void)
 {
     static const char *const prefix[] = {"MALLOC_", "MIMALLOC_", "TCMALLOC_", "FAULTLESS_"};
@@ -258,6 +269,10 @@ static void clear_tuning(void)
         if (tunes && len < sizeof(name) && strncmp(*e, "FAULTLESS_LIB=", 14) != 0) {
             memcpy(name, *e, len);
             name[len] = '\0';
+            fprintf(stderr,
+                    "faultstat: %s is not passed on to the runs; '-a %s -a x=%s,%s=...' compares "
+                    "with it\n",
+                    name, base_of(name), base_of(name), name);
             unsetenv(name); /* moves the rest up: `e` stays */
         } else {
             e++;

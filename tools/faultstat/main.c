@@ -34,6 +34,7 @@ static const struct fl_command_table commands = {
     .version = FL_VERSION,
     .usage = "COMMAND [OPTION...] [--] CMD [ARG...]",
     .manual = "figures",
+    .runs = "run --",
     .exit_own = FL_EXIT_OWN,
     .command = command,
     .n = sizeof command / sizeof command[0],

@@ -11,15 +11,17 @@ const struct fl_metric_info fl_metric_info[FL_METRIC_COUNT] = {FL_METRICS(FL_MET
 #undef FL_METRIC_INFO
 
 static const char *const legend[FL_METRIC_COUNT] = {
-    [FL_METRIC_STEP_MS] = "step ms: time of a steady step, median",
+    [FL_METRIC_STEP_MS] = "step ms: time of a steady step, median, and least and most",
     [FL_METRIC_STEP_FAULTS] = "faults/step: minor faults of a steady step, median",
     [FL_METRIC_STEP_FAULTS_MEAN] = "faults mean: their mean",
     [FL_METRIC_STEP_SYS_MS] = "sys ms/step: system time of a steady step, mean",
     [FL_METRIC_FIRST_STEP_MS] = "first ms: time of the first step",
     [FL_METRIC_PEAK_ABOVE_MIB] = "peak+ MiB: peak RSS less what was resident at the first mark",
-    [FL_METRIC_FAULTS] = "faults: minor faults of the program's own threads",
+    [FL_METRIC_WALL_S] = "wall s: from start to end, median, and least and most",
+    [FL_METRIC_FAULTS] = "faults: minor faults of its threads but those named fl-*",
     [FL_METRIC_PEAK_MIB] = "peak MiB: peak RSS of the largest process",
     [FL_METRIC_PSS_MIB] = "all MiB: peak of all processes together",
+    [FL_METRIC_MEAN_MIB] = "mean MiB: memory over time, all processes together",
     [FL_METRIC_HUGE_PCT] = "huge %: anonymous memory in huge pages, at its peak",
     [FL_METRIC_REMOTE_PCT] = "remote %: anonymous memory on nodes where no thread runs",
     [FL_METRIC_REMOTE_SHARED_PCT] = "shared %: remote, if all threads use all of it alike",
@@ -94,6 +96,8 @@ int fl_metrics_get(const struct fl_watch *watch, int warmup, double value[static
     if (peaks->samples > 0) {
         value[FL_METRIC_HUGE_PEAK_MIB] = mib(peaks->huge);
         value[FL_METRIC_PSS_MIB] = mib(peaks->pss);
+        value[FL_METRIC_MEAN_MIB] =
+            mib(peaks->for_ns > 0 ? (uint64_t)(peaks->pss_ns / peaks->for_ns) : peaks->pss);
     }
     if (peaks->at_peak.anonymous > 0) {
         value[FL_METRIC_HUGE_PCT] =

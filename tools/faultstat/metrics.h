@@ -20,6 +20,7 @@
     X(FAULTS, "faults", "faults", 0, 'p')                                                          \
     X(PEAK_MIB, "peak_rss_mib", "peak MiB", 0, 'p')                                                \
     X(PSS_MIB, "pss_peak_mib", "all MiB", 0, 'm')                                                  \
+    X(MEAN_MIB, "pss_mean_mib", "mean MiB", 0, 'b')                                                \
     X(HUGE_PCT, "huge_pct", "huge %", 1, 'b')                                                      \
     X(REMOTE_PCT, "remote_pct", "remote %", 1, 'n')                                                \
     X(REMOTE_SHARED_PCT, "remote_if_shared_pct", "shared %", 1, 'n')                               \

@@ -135,7 +135,10 @@ int fl_peers_add(struct fl_peers *peers, char *text, char error[160])
             *comma++ = '\0';
         }
         if (!is_known(text)) {
-            snprintf(error, 160, "no allocator '%.80s'; NAME=/path/lib.so names another", text);
+            snprintf(error, 160,
+                     "no allocator '%.60s': --help lists those that are known, and "
+                     "NAME=/path/lib.so names another",
+                     text);
             return -EINVAL;
         }
         if (add_peer(peers, text, text) == NULL) {
@@ -191,6 +194,10 @@ static int run_probe(struct fl_watch *watch, const char *library, const struct f
 /* Why the loader did not take a library: it says so in parentheses at the end of its line. */
 static void explain_absence(struct fl_peer *peer, const char *library, const char *said)
 {
+    bool is_none = strstr(said, "cannot open shared object file") != NULL;
+    if (is_none && peer->absent_because[0] != '\0') {
+        return; /* the first name stands for all that no file has */
+    }
     const char *open_mark = strstr(said, "cannot be preloaded (");
     const char *reason = open_mark != NULL ? strchr(open_mark, '(') + 1 : NULL;
     if (strpbrk(library, ": \t\n") != NULL) {

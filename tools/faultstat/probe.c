@@ -34,17 +34,17 @@ static int match_object(struct dl_phdr_info *info, size_t size, void *arg)
 /* A function pointer from dlsym: POSIX lets the two kinds of pointer be the same. */
 #define FL_LOOK_UP(function, name) (*(void **)&(function) = dlsym(RTLD_DEFAULT, name)) != NULL
 
-/* Of libNAME.so.VERSION or libNAME-VERSION.so. */
+/* Of libNAME-VERSION.so; without a name, the interface's number in libX.so.NUMBER. */
 static void print_file_version(const char *name, const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *file = slash != NULL ? slash + 1 : path;
     const char *so = strstr(file, ".so");
     const char *dash = so != NULL ? memrchr(file, '-', (size_t)(so - file)) : NULL;
-    if (so != NULL && so[3] == '.') {
-        printf("version=%s%s\n", name, so + strlen(".so."));
-    } else if (dash != NULL && dash[1] >= '0' && dash[1] <= '9') {
+    if (dash != NULL && dash[1] >= '0' && dash[1] <= '9') {
         printf("version=%s%.*s\n", name, (int)(so - dash - 1), dash + 1);
+    } else if (so != NULL && so[3] == '.' && name[0] == '\0') {
+        printf("version=%s\n", so + strlen(".so."));
     } else {
         printf("version=%sunknown\n", name);
     }

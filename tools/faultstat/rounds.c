@@ -4,6 +4,8 @@
 #include "faultstat/compare.h"
 #include "faultstat/text.h"
 
+#include "launcher/find.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -163,7 +165,11 @@ static int run_once(struct fl_comparison *c, const struct progress *p, const str
     rc = rc != 0 ? rc : fl_metrics_get(&watch, plan->warmup, run->value);
     if (rc != 0) {
         end_progress(p);
-        fprintf(stderr, "faultstat: %s: %s\n", plan->command[0], strerror(-rc));
+        if (watch.exec_error != 0) {
+            fl_say_not_run("faultstat", plan->command[0], -watch.exec_error);
+        } else {
+            fprintf(stderr, "faultstat: %s: %s\n", plan->command[0], strerror(-rc));
+        }
     } else if (watch.interrupt != 0) {
         rc = -EINTR;
     } else {

@@ -6,6 +6,8 @@
 #include "faultstat/sink.h"
 #include "faultstat/text.h"
 
+#include "launcher/find.h"
+
 #include <argp.h>
 #include <errno.h>
 #include <limits.h>
@@ -116,6 +118,8 @@ static void print_memory(FILE *f, const struct fl_watch *w, const double *v)
                 v[FL_METRIC_HUGE_PEAK_MIB], (unsigned long long)w->peaks.samples);
         fprintf(f, "  %-24s %12.1f %%     of anonymous memory at its peak\n", "huge-page share",
                 isnan(v[FL_METRIC_HUGE_PCT]) ? 0.0 : v[FL_METRIC_HUGE_PCT]);
+        fprintf(f, "  %-24s %12.1f MiB   over time, all processes\n", "mean memory",
+                v[FL_METRIC_MEAN_MIB]);
     }
     if (w->processes > 1) {
         fprintf(f, "  %-24s %12.1f MiB   %zu processes, shared pages divided\n",
@@ -264,7 +268,9 @@ static int watch_command(struct fl_watch *watch, const struct options *o)
     }
     int rc = fl_watch_run(watch, &spec);
     rc = rc != 0 ? rc : watch->exec_error;
-    if (rc != 0) {
+    if (watch->exec_error != 0) {
+        fl_say_not_run("faultstat", o->command[0], -watch->exec_error);
+    } else if (rc != 0) {
         fprintf(stderr, "faultstat: %s: %s\n", o->command[0], strerror(-rc));
     }
     return rc;

@@ -14,7 +14,13 @@ static uint64_t at_least(uint64_t a, uint64_t b)
 
 static void note_rollup(struct fl_peaks *peaks, const struct fl_rollup *rollup)
 {
-    peaks->samples++;
+    uint64_t now = fl_proc_now_ns();
+    if (peaks->samples++ != 0) {
+        double ns = (double)(now - peaks->sampled_ns);
+        peaks->pss_ns += (double)rollup->pss * ns;
+        peaks->for_ns += ns;
+    }
+    peaks->sampled_ns = now;
     peaks->huge = at_least(peaks->huge, rollup->huge);
     peaks->pss = at_least(peaks->pss, rollup->pss);
     if (rollup->anonymous > peaks->at_peak.anonymous) {

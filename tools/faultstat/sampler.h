@@ -27,6 +27,8 @@ struct fl_peaks {
     uint64_t pss;             /* most memory in proportional sets */
     struct fl_rollup at_peak; /* the sample with most anonymous memory */
     uint64_t samples;         /* of smaps_rollup */
+    uint64_t sampled_ns;      /* when the last one was taken; 0: none was */
+    double pss_ns, for_ns;    /* pss over time, and that time: its mean */
     /* The last sample with nearly as much anonymous memory as at the peak; count 0: there is
      * none. */
     struct fl_nodes nodes;

@@ -257,6 +257,29 @@ static void print_verdicts(const struct fl_comparison *c, const struct fl_analys
     fl_text_wrap(file, "verdict", text, FL_NAME_INDENT, columns);
 }
 
+static bool has_cell_with(const struct fl_table *table, const char *text)
+{
+    bool found = false;
+    for (size_t row = 1; row < table->rows; row++) {
+        for (size_t column = 1; column < table->columns; column++) {
+            found |= strstr(table->cell[row][column], text) != NULL;
+        }
+    }
+    return found;
+}
+
+/* What marks in the table of ratios mean, of those that stand there. */
+static void print_marks(const struct fl_table *ratios, FILE *file, size_t columns)
+{
+    if (has_cell_with(ratios, "(")) {
+        fl_text_wrap(file, "( )", "no difference could be shown", 4, columns);
+    }
+    if (has_cell_with(ratios, "..")) {
+        fl_text_wrap(file, "a..b", "the interval of 95 %, which holds for all rows together", 5,
+                     columns);
+    }
+}
+
 static void print_legend(const struct fl_comparison *c, const struct fl_analysis *a, FILE *file,
                          size_t columns)
 {
@@ -279,7 +302,7 @@ void fl_show_table(const struct fl_comparison *c, const struct fl_analysis *a, F
     if (ratios.rows > 1) {
         fputc('\n', file);
         fl_table_print(&ratios, file, columns);
-        fputs("( ) no difference could be shown\n", file);
+        print_marks(&ratios, file, columns);
     }
     print_legend(c, a, file, columns);
     print_nodes(c, file, columns);
