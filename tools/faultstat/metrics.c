@@ -11,13 +11,13 @@ const struct fl_metric_info fl_metric_info[FL_METRIC_COUNT] = {FL_METRICS(FL_MET
 #undef FL_METRIC_INFO
 
 static const char *const legend[FL_METRIC_COUNT] = {
-    [FL_METRIC_STEP_MS] = "step ms: time of a steady step, median, and least and most",
+    [FL_METRIC_STEP_MS] = "step ms: time of a steady step, median",
     [FL_METRIC_STEP_FAULTS] = "faults/step: minor faults of a steady step, median",
     [FL_METRIC_STEP_FAULTS_MEAN] = "faults mean: their mean",
     [FL_METRIC_STEP_SYS_MS] = "sys ms/step: system time of a steady step, mean",
     [FL_METRIC_FIRST_STEP_MS] = "first ms: time of the first step",
     [FL_METRIC_PEAK_ABOVE_MIB] = "peak+ MiB: peak RSS less what was resident at the first mark",
-    [FL_METRIC_WALL_S] = "wall s: from start to end, median, and least and most",
+    [FL_METRIC_WALL_S] = "wall s: from start to end, median",
     [FL_METRIC_FAULTS] = "faults: minor faults of its threads but those named fl-*",
     [FL_METRIC_PEAK_MIB] = "peak MiB: peak RSS of the largest process",
     [FL_METRIC_PSS_MIB] = "all MiB: peak of all processes together",

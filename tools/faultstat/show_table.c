@@ -275,8 +275,10 @@ static void print_marks(const struct fl_table *ratios, FILE *file, size_t column
         fl_text_wrap(file, "( )", "no difference could be shown", 4, columns);
     }
     if (has_cell_with(ratios, "..")) {
-        fl_text_wrap(file, "a..b", "the interval of 95 %, which holds for all rows together", 5,
-                     columns);
+        fl_text_wrap(file, "a..b",
+                     "least and most of the runs; beside a ratio, its 95 % interval, for all rows "
+                     "together",
+                     5, columns);
     }
 }
 
