@@ -304,25 +304,6 @@ static void say_at_exit(enum where where)
     fl_say_last(r->text, t.len);
 }
 
-void fl_report_unwritten(const char *option, const char *path, int rc)
-{
-    const char *why = rc == -ENOENT   ? ": there is no such folder"
-                      : rc == -EACCES ? ": it is not permitted"
-                      : rc == -ENOSPC ? ": no space is left"
-                                      : NULL;
-    char line[480];
-    struct fl_text t = fl_text_on(line, sizeof line);
-
-    fl_text_str(&t, option);
-    fl_text_str(&t, path);
-    fl_text_str(&t, " cannot be written");
-    fl_text_str(&t, why != NULL ? why : ", error ");
-    if (why == NULL) {
-        fl_text_u64(&t, (uint64_t)-rc);
-    }
-    fl_say(line);
-}
-
 /* No process has one that did nothing: helpers would write over what counts. */
 static void write_timeline(void)
 {

@@ -134,3 +134,22 @@ int fl_residency_read(struct fl_residency *out)
     }
     return rc;
 }
+
+void fl_report_unwritten(const char *option, const char *path, int rc)
+{
+    const char *why = rc == -ENOENT   ? ": there is no such folder"
+                      : rc == -EACCES ? ": it is not permitted"
+                      : rc == -ENOSPC ? ": no space is left"
+                                      : NULL;
+    char line[480];
+    struct fl_text t = fl_text_on(line, sizeof line);
+
+    fl_text_str(&t, option);
+    fl_text_str(&t, path);
+    fl_text_str(&t, " cannot be written");
+    fl_text_str(&t, why != NULL ? why : ", error ");
+    if (why == NULL) {
+        fl_text_u64(&t, (uint64_t)-rc);
+    }
+    fl_say(line);
+}
