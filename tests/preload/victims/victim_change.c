@@ -126,7 +126,7 @@ MODE(wrong_names_and_values_are_refused)
     CHECK(CALL(fl_option_set)("plan_max", "8") == -EPERM &&
           CALL(fl_option_set)("gpu_limit", "1G") == -EPERM);
     CHECK(CALL(fl_option_set)("decay_ms", "soon") == -EINVAL &&
-          CALL(fl_option_set)("decay_ms", "-1") == -EINVAL);
+          CALL(fl_option_set)("decay_ms", "-2") == -EINVAL);
     CHECK(CALL(fl_option_set)("decay_ms", "3600001") == -ERANGE &&
           CALL(fl_option_set)("limit", "8X") == -EINVAL);
     CHECK(CALL(fl_option_set)("trim", "never") == -EINVAL &&
