@@ -243,36 +243,40 @@ static int exit_status(const struct fl_comparison *c, const struct fl_analysis *
     return 0;
 }
 
-/* The allocator that such a variable tunes. */
-static const char *base_of(const char *name)
+/* The allocator that a variable tunes; NULL: it tunes none. */
+static const char *tuned_by(const char *variable)
 {
-    return strncmp(name, "FAULTLESS_", 10) == 0    ? "faultless"
-           : strncmp(name, "MIMALLOC_", 9) == 0    ? "mimalloc"
-           : strncmp(name, "TCMALLOC_", 9) == 0    ? "tcmalloc"
-           : strncmp(name, "MALLOC_CONF", 11) == 0 ? "jemalloc"
-                                                   : "glibc";
+    static const struct {
+        const char *prefix, *allocator;
+    } tuning[] = {{"FAULTLESS_", "faultless"},
+                  {"MIMALLOC_", "mimalloc"},
+                  {"TCMALLOC_", "tcmalloc"},
+                  {"MALLOC_CONF", "jemalloc"},
+                  {"MALLOC_", "glibc"}};
+    for (size_t i = 0; i < sizeof(tuning) / sizeof(tuning[0]); i++) {
+        if (strncmp(variable, tuning[i].prefix, strlen(tuning[i].prefix)) == 0) {
+            return tuning[i].allocator;
+        }
+    }
+    return NULL;
 }
 
 /* What tunes an allocator in our own environment would make its row into another one, silently: it
  * is left out, with a word on what the user may have meant to measure. */
 static void clear_tuning(void)
 {
-    static const char *const prefix[] = {"MALLOC_", "MIMALLOC_", "TCMALLOC_", "FAULTLESS_"};
     char name[128];
 
     for (char **e = environ; *e != NULL;) {
         size_t len = strcspn(*e, "=");
-        bool tunes = false;
-        for (size_t i = 0; i < sizeof(prefix) / sizeof(prefix[0]); i++) {
-            tunes |= strncmp(*e, prefix[i], strlen(prefix[i])) == 0;
-        }
-        if (tunes && len < sizeof(name) && strncmp(*e, "FAULTLESS_LIB=", 14) != 0) {
+        const char *base = tuned_by(*e);
+        if (base != NULL && len < sizeof(name) && strncmp(*e, "FAULTLESS_LIB=", 14) != 0) {
             memcpy(name, *e, len);
             name[len] = '\0';
             fprintf(stderr,
                     "faultstat: %s is not passed on to the runs; '-a %s -a x=%s,%s=...' compares "
                     "with it\n",
-                    name, base_of(name), base_of(name), name);
+                    name, base, base, name);
             unsetenv(name); /* moves the rest up: `e` stays */
         } else {
             e++;

@@ -52,10 +52,9 @@ static const struct argp_option option[] = {
  * name are the same. */
 static void set_option(const char *text, struct argp_state *state)
 {
-    static const char prefix[] = "FAULTLESS_";
     char name[128] = "FAULTLESS_";
     size_t len = strlen(name);
-    const char *from = text + (strncmp(text, prefix, len) == 0 ? len : 0);
+    const char *from = text + (strncmp(text, name, len) == 0 ? len : 0);
     const char *value = strchr(from, '=');
     if (value == NULL || value == from) {
         argp_error(state, "-o wants OPTION=VALUE, not '%s'", text);

@@ -56,8 +56,9 @@ static void print_callers(const char *text, FILE *file)
     free(line);
 }
 
-/* The kind that costs most, with a plus where others cost more than a tenth. */
-static void put_kind(const json_t *record, const struct fl_site *site, char text[32])
+/* The kind that costs most, with a plus where others cost more than a tenth. Returns whether they
+ * do. */
+static bool put_kind(const json_t *record, const struct fl_site *site, char text[32])
 {
     double cost_ms[FL_SITE_KINDS];
     for (size_t kind = 0; kind < FL_SITE_KINDS; kind++) {
@@ -68,6 +69,7 @@ static void put_kind(const json_t *record, const struct fl_site *site, char text
         site->cost_ms > 0 ? largest(cost_ms, FL_SITE_KINDS) : largest(site->kind, FL_SITE_KINDS);
     bool is_mixed = cost_ms[best] < site->cost_ms * 0.9;
     snprintf(text, 32, "%s%s", kind_name(record, best), is_mixed ? " +" : "");
+    return is_mixed;
 }
 
 /* How many sites, from the front, have more than one sample, which chance alone brings. */
@@ -91,8 +93,7 @@ static void print_sites(const json_t *record, const struct fl_sites *sites, size
     fprintf(file, "\n%10s %6s %10s  %-20s %s\n", "faults", "%", "cost ms", "kind", "mapping");
     for (size_t i = 0; i < weighty && i < most; i++) {
         const struct fl_site *site = &sites->site[i];
-        put_kind(record, site, kind);
-        is_mixed |= strchr(kind, '+') != NULL;
+        is_mixed |= put_kind(record, site, kind);
         fprintf(file, "%10.0f %6.1f %10.1f  %-20s %s\n", site->faults,
                 100 * site->faults / sites->faults, site->cost_ms, kind,
                 span_name(record, largest(site->span, FL_SITE_SPANS)));
